@@ -58,7 +58,7 @@ class Loop:
     def goes_along(self, index: Polynomial) -> bool:
         """Whether an index is the loop's own, or that counted from the end: it goes through the same numbers."""
         own = of_atom(self.atom)
-        return index in {own, self.start + self.stop - number(1) - own}
+        return index == own or index == self.start + self.stop - number(1) - own
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,8 +190,14 @@ def are_in_other_rows(facts: Facts, loop: Loop, pair: tuple[Access, Access], dep
 
     Loops that stand `depth` loops deep, or deeper, may be in any two iterations.
     """
-    rows = [[_row_of(facts, access, place) for access in pair] for place in range(len(pair[0].axes))]
+    rows = _rows(facts, pair)
     return any(one is not None and one == other and _moves_on(one, loop, depth) for one, other in rows)
+
+
+def _rows(facts: Facts, pair: tuple[Access, Access]) -> list[tuple[Element | None, Element | None]]:
+    """Return for each index the rows that two accesses go along; none where no elements are known to ascend."""
+    places = range(len(pair[0].axes)) if any(each.ascends for each in facts.model.elements.values()) else ()
+    return [(_row_of(facts, pair[0], place), _row_of(facts, pair[1], place)) for place in places]
 
 
 @legality

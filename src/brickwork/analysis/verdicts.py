@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from enum import Enum
 
@@ -83,10 +83,24 @@ class LoopVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """The facts about a kernel. `assumptions` are the conditions under which all of them hold (bounds of scalars)."""
+    """The facts about a kernel. `assumptions` are the conditions under which all of them hold (bounds of scalars).
+
+    `by_loop` has the accesses by the loops that they are made in, once that is asked.
+    """
 
     loops: Mapping[Symbol, LoopVerdict]
     bounds: Mapping[tuple[int, int], BoundVerdict]
     accesses: tuple[Access, ...]
     assumptions: tuple[Expression, ...]
     model: Model
+    by_loop: dict[Symbol, list[Access]] = field(
+        init=False, default_factory=dict[Symbol, "list[Access]"], compare=False, repr=False
+    )
+
+    def inside(self, loop: Symbol) -> Sequence[Access]:
+        """Return the accesses that are made in a loop."""
+        if not self.by_loop:
+            for access in self.accesses:
+                for index in {around.node.index for around in access.loops}:
+                    self.by_loop.setdefault(index, []).append(access)
+        return self.by_loop.get(loop, ())

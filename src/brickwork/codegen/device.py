@@ -31,8 +31,10 @@ from brickwork.codegen.thread_iterations import (
 from brickwork.codegen.tile_cluster import nest_number
 from brickwork.codegen.variables import bound_symbols, varying_symbols
 from brickwork.codegen.vectors import emit_lanes, lane_state
+from brickwork.codegen.work_sharing import crossed_tensors
 from brickwork.diagnostics.location import NOWHERE, Location
 from brickwork.ir.dtypes import BOOL, FLOAT32, FLOAT64
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Apply, Assign, Constant, Expression, For, Kernel, Read, Size, Store, Tensor
 from brickwork.ir.signature import ALIGNMENT, NARROW_EXTENT, NARROW_SIZE
 from brickwork.ir.walk import statements
@@ -72,7 +74,8 @@ def emit_device_kernel(module: Module, kernel: Kernel, target: Target) -> str:
         context="",
         order="0",
         bound=bound_symbols(kernel.body),
-        stored=frozenset(node.tensor for node in statements(kernel.body) if isinstance(node, Store)),
+        stored=effects(kernel.body).stores,
+        crossed=crossed_tensors(kernel),
         parallel=True,
         failure=begin_failure_path(writer),
         lines=lines,

@@ -108,6 +108,8 @@ class State:
     """Locals that are known here."""
     stored: frozenset[Tensor] = frozenset()
     """Tensors that a device kernel stores into."""
+    crossed: frozenset[Tensor] = frozenset()
+    """Those of which what it stores at one place may be loaded or stored at another."""
     reserved: dict[tuple[Tensor, int], str] = field(default_factory=dict[tuple[Tensor, int], str])
     """Stack memory of this function's locals, by their lanes."""
     bound: frozenset[Symbol] = frozenset()

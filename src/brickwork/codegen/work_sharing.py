@@ -8,6 +8,7 @@ a shared loop and one after it, or where warps join their results, which is one.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -26,7 +27,8 @@ from brickwork.codegen.thread_iterations import one_by_one
 from brickwork.codegen.variables import private_symbols, statement_count
 from brickwork.codegen.vectors import accumulate, emit_lanes, fold_lanes, lane_state, reduction_slot
 from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import For, Load, Reduction, Store, Tensor, While, joined_together
+from brickwork.ir.effects import effects
+from brickwork.ir.nodes import For, Kernel, Load, Reduction, Store, Tensor, While, joined_together
 from brickwork.ir.walk import statements, walk
 from brickwork.target.target import WARP
 
@@ -73,7 +75,7 @@ def by_one_thread(state: State, store: Store) -> Generator[None]:
     if team is None or team.alone or store.tensor.is_local:
         yield
         return
-    crossed = _crossed(state, store.tensor)
+    crossed = store.tensor in state.crossed
     if crossed:
         barrier(state, team)
     with state.writer.when(state.writer.emit(f"icmp eq i64 {team.thread}, 0")):
@@ -82,24 +84,21 @@ def by_one_thread(state: State, store: Store) -> Generator[None]:
         barrier(state, team)
 
 
-def _crossed(state: State, tensor: Tensor) -> bool:
-    """Return whether what is stored into a tensor at one place of the kernel may be loaded or stored at another."""
-    if tensor.is_local:
-        return False
-    if state.kernel.may_alias:
-        return True
-    nodes = [*walk(state.kernel.body)]
-    stores = sum(isinstance(node, Store) and node.tensor == tensor for node in nodes)
-    loaded = any(isinstance(node, Load) and node.tensor == tensor for node in nodes)
-    return stores > 1 or (stores == 1 and loaded)
+def crossed_tensors(kernel: Kernel) -> frozenset[Tensor]:
+    """Return the tensors of which what a kernel stores at one place may be loaded or stored at another."""
+    if kernel.may_alias:
+        return frozenset(kernel.tensors)
+    stores = Counter(node.tensor for node in statements(kernel.body) if isinstance(node, Store))
+    loads = effects(kernel.body).loads
+    return frozenset(item for item, count in stores.items() if not item.is_local and (count > 1 or item in loads))
 
 
 def _meets_others(state: State, team: Team, loop: For) -> bool:
     """Return whether code before or after a shared loop may touch what it stores, or store what it loads."""
     for node in walk(loop):
-        if isinstance(node, Load) and _crossed(state, node.tensor):
+        if isinstance(node, Load) and node.tensor in state.crossed:
             return True
-        if isinstance(node, Store) and not node.tensor.is_local and (team.repeated or _crossed(state, node.tensor)):
+        if isinstance(node, Store) and not node.tensor.is_local and (team.repeated or node.tensor in state.crossed):
             return True
     return False
 

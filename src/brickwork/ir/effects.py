@@ -21,14 +21,13 @@ from brickwork.ir.nodes import (
     Local,
     Node,
     Random,
-    Read,
     Rebind,
     Store,
     Symbol,
     Tensor,
     While,
 )
-from brickwork.ir.walk import EXPRESSIONS, children, walk
+from brickwork.ir.walk import EXPRESSIONS, children, read_symbols, walk
 from brickwork.records import dataclass
 
 _FAILURES = frozenset[FailureKind]()
@@ -92,12 +91,13 @@ def effects(root: Node | Iterable[Node]) -> Effects:
 
 def _computed(expressions: Sequence[Node]) -> Effects:
     """Return what it means to compute expressions."""
-    nodes = [*walk(expressions)]
-    return Effects(
-        draws=any(isinstance(node, Random) for node in nodes),
-        loads=frozenset(node.tensor for node in nodes if isinstance(node, Load)),
-        reads=frozenset(node.symbol for node in nodes if isinstance(node, Read)),
-    )
+    draws, loads = False, set[Tensor]()
+    for node in walk(expressions):
+        if isinstance(node, Load):
+            loads.add(node.tensor)
+        elif isinstance(node, Random):
+            draws = True
+    return Effects(draws=draws, loads=frozenset(loads), reads=read_symbols(expressions))
 
 
 def _of_statement(statement: Node) -> Effects:

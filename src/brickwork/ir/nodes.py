@@ -23,9 +23,9 @@ from brickwork.records import dataclass
 
 
 class _Remembering:
-    """Has room for what was found out about a node (`effects.py`), which is no part of its value."""
+    """Has room for what was found out about a node (`effects.py`, `walk.py`), which is no part of its value."""
 
-    __slots__ = ("known",)
+    __slots__ = ("assigns", "known", "reads")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

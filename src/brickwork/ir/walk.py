@@ -6,7 +6,7 @@ What a node means is not known here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, TypeVar, cast, get_args
 
@@ -35,6 +35,8 @@ STATEMENTS: tuple[type[Node], ...] = get_args(Statement)
 EXPRESSIONS: tuple[type[Node], ...] = get_args(Expression)
 """Every class of expressions."""
 
+_NONE = frozenset[Symbol]()
+
 
 def _child_fields(kind: type[Node]) -> tuple[str, ...]:
     marks = ("Expression", "Block", "Kernel")
@@ -52,8 +54,12 @@ _BLOCKS = {kind: _block_fields(kind)[::-1] for kind in (*STATEMENTS, *EXPRESSION
 
 
 def children(node: Node) -> Iterator[Node]:
-    """Yield the nodes directly below `node`, in the order of its fields."""
-    for name in _FIELDS[type(node)]:
+    """Return the nodes directly below `node`, in the order of its fields."""
+    return _children(node, _FIELDS)
+
+
+def _children(node: Node, reached: Mapping[type[Node], Sequence[str]]) -> Iterator[Node]:
+    for name in reached[type(node)]:
         value = getattr(node, name)
         if isinstance(value, tuple):
             yield from cast("tuple[Node, ...]", value)
@@ -138,6 +144,29 @@ def rewrite_statements(block: Block, change: Callable[[Statement], Block]) -> Bl
     return rewrite_blocks(block, lambda inner: tuple(new for old in inner for new in change(old)))
 
 
+def rewrite_loops(block: Block, indices: Container[Symbol], change: Callable[[For], Block]) -> Block:
+    """Return the block with every loop of these indices replaced by the block `change` gives, inner loops first.
+
+    Statements without such loops are not gone through.
+    """
+    inside = [_with_loops(statement, indices, change) for statement in block]
+    return tuple(
+        new for item in inside for new in (change(item) if isinstance(item, For) and item.index in indices else (item,))
+    )
+
+
+def _with_loops(statement: Statement, indices: Container[Symbol], change: Callable[[For], Block]) -> Statement:
+    if not any(symbol in indices for symbol in assigned_symbols(statement)):
+        return statement
+    changes: dict[str, Any] = {}
+    for name in reversed(_BLOCKS[type(statement)]):
+        inner: Block = getattr(statement, name)
+        changed = rewrite_loops(inner, indices, change)
+        if len(changed) != len(inner) or any(new is not old for new, old in zip(changed, inner, strict=True)):
+            changes[name] = changed
+    return replace(statement, **changes) if changes else statement
+
+
 def substitute(node: NodeType, values: Mapping[Symbol, Expression]) -> NodeType:
     """Return the tree with every read of a symbol in `values` replaced by the expression given for it."""
 
@@ -153,17 +182,27 @@ def substitute_block(block: Block, values: Mapping[Symbol, Expression]) -> Block
 
 
 def assigned_symbols(root: Node | Iterable[Node]) -> frozenset[Symbol]:
-    """Return the variables that are assigned anywhere in the tree, loop indices included."""
-    return frozenset(
-        node.symbol if isinstance(node, Assign) else node.index
-        for node in statements(root)
-        if isinstance(node, Assign | For)
-    )
+    """Return the variables that are assigned anywhere in the tree, loop indices included; each node remembers them."""
+    if not isinstance(root, Node):
+        return _NONE.union(*map(assigned_symbols, root))
+    found: frozenset[Symbol] | None = getattr(root, "assigns", None)
+    if found is None:
+        own = (root.symbol,) if isinstance(root, Assign) else (root.index,) if isinstance(root, For) else ()
+        found = _NONE.union(own, *map(assigned_symbols, _children(root, _BLOCKS)))
+        object.__setattr__(root, "assigns", found)
+    return found
 
 
 def read_symbols(root: Node | Iterable[Node]) -> frozenset[Symbol]:
-    """Return the variables that are read anywhere in the tree."""
-    return frozenset(node.symbol for node in walk(root) if isinstance(node, Read))
+    """Return the variables that are read anywhere in the tree; each node remembers them."""
+    if not isinstance(root, Node):
+        return _NONE.union(*map(read_symbols, root))
+    found: frozenset[Symbol] | None = getattr(root, "reads", None)
+    if found is None:
+        own = (root.symbol,) if isinstance(root, Read) else ()
+        found = _NONE.union(own, *map(read_symbols, children(root)))
+        object.__setattr__(root, "reads", found)
+    return found
 
 
 def free_tensors(block: Block) -> tuple[Tensor, ...]:

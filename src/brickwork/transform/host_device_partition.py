@@ -7,9 +7,10 @@ without asking the device. Invariant: a variable is the host's everywhere or the
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import cast
 
+from brickwork.ir.answers import Answers
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Apply,
@@ -20,10 +21,7 @@ from brickwork.ir.nodes import (
     Continue,
     For,
     If,
-    Load,
     Node,
-    Random,
-    Read,
     Rebind,
     Role,
     Statement,
@@ -43,27 +41,29 @@ _INTEGER_ONLY = frozenset({"pow", "mod", "floordiv"})
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """Answers for the statements of one kernel; `device` are the variables whose values only the device knows."""
+    """Answers for the statements of one kernel; `device` are the variables whose values only the device knows.
+
+    `hosted` has what `is_host` answered: the answer about a statement needs those about all that is in it.
+    """
 
     device: Symbols
+    hosted: Answers[Statement, bool] = field(
+        init=False, default_factory=Answers[Statement, bool], compare=False, repr=False
+    )
 
     @legality
     def is_known(self, *roots: Node) -> bool:
         """Whether the host can evaluate expressions."""
+        asks = effects(roots)
+        if asks.loads or asks.draws or not asks.reads.isdisjoint(self.device):
+            return False
         for node in walk(roots):
-            match node:
-                case Load() | Random():
+            if isinstance(node, Apply):
+                operator, floats = node.operator, node.operands[0].dtype in FLOATS
+                if floats and operator.name in _INTEGER_ONLY:
                     return False
-                case Read(symbol=symbol) if symbol in self.device:
+                if operator.operands == FLOATS and operator.name != "truediv":
                     return False
-                case Apply(operator=operator, operands=operands):
-                    floats = operands[0].dtype in FLOATS
-                    if floats and operator.name in _INTEGER_ONLY:
-                        return False
-                    if operator.operands == FLOATS and operator.name != "truediv":
-                        return False
-                case _:
-                    pass
         return True
 
     @legality
@@ -96,11 +96,11 @@ class Partition:
 
     def has_nests(self, statement: Node) -> bool:
         """Whether there is a nest in a statement."""
-        return any(self.is_nest(node) for node in walk(statement))
+        return any(self.is_nest(node) for node in statements(statement))
 
     def is_host(self, statement: Statement) -> bool:
         """Whether the host runs a statement; nests and serial pieces may be in it."""
-        return self._may_be_host(statement) and self._is_worth(statement)
+        return self.hosted.of(statement, lambda item: self._may_be_host(item) and self._is_worth(item))
 
     @legality
     def _may_be_host(self, statement: Statement) -> bool:

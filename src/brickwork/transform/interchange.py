@@ -22,7 +22,7 @@ from brickwork.analysis.scalars import NONE, live_after_loops, live_before
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import For, Kernel, Symbol
-from brickwork.ir.walk import assigned_symbols, rewrite_statements, statements
+from brickwork.ir.walk import assigned_symbols, rewrite_loops, statements
 from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 from brickwork.transform.schedule.loop_order import Nest, best_order
@@ -49,7 +49,7 @@ def interchange(kernel: Kernel, analysis: Analysis, *, grid: bool) -> tuple[Kern
     orders = tuple(Reorder(order) for order in found if order)
     body = kernel.body
     for each in orders:
-        body = rewrite_statements(body, lambda item, each=each: (reordered(item, each),))
+        body = rewrite_loops(body, {*each.order}, lambda loop, each=each: (reordered(loop, each),))
     return (replace(kernel, body=body) if orders else kernel), orders
 
 
@@ -131,8 +131,7 @@ class _Chooser:
         """Return the accesses inside a nest, but for those to what belongs to one iteration."""
         index = band[-1].index
         own = effects(band[-1].body).declares
-        inside = [item for item in self.analysis.accesses if any(loop.node.index == index for loop in item.loops)]
-        return [access for access in inside if access.tensor not in own]
+        return [access for access in self.analysis.inside(index) if access.tensor not in own]
 
     def free(self, band: Sequence[For]) -> frozenset[Symbol]:
         """Return the indices of the loops that can stand anywhere in the nest."""

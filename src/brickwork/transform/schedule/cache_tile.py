@@ -40,7 +40,7 @@ def find_tile(
     A nest with iterations that could fail has none: the order in which failures are met stays that of the source. Nor
     has a body with loops of its own: what those read is what counts.
     """
-    inside = [item for item in analysis.accesses if any(each.node.index == nest[-1].index for each in item.loops)]
+    inside = analysis.inside(nest[-1].index)
     if along not in nest or _may_fail(nest[-1], inside, analysis):
         return None
     jumps = [item for item in inside if not is_cheap(item, (along,))]

@@ -476,11 +476,9 @@ class GridPlanner(Planner):
         """Whether neighbouring iterations begin a loop inside, along which an access goes, where elements say."""
         return any(self.lengths.comes_from_data(inner) for inner, _ in setting_out(access, {loop.index}))
 
-    def inside(self, loop: For) -> list[Access]:
+    def inside(self, loop: For) -> Sequence[Access]:
         """Return the accesses of a loop."""
-        return [
-            item for item in self.analysis.accesses if any(around.node.index == loop.index for around in item.loops)
-        ]
+        return self.analysis.inside(loop.index)
 
     # ------------------------------------------------------------ accumulating loops
 

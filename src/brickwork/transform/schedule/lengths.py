@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import field
 from itertools import product
 
 from brickwork.ir import build
+from brickwork.ir.answers import Answers
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Apply, Assign, Block, Constant, Expression, For, Read, Size, Symbol
 from brickwork.ir.walk import assigned_symbols, read_symbols, statements, substitute, walk
@@ -30,10 +32,16 @@ LARGEST = 64
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """What the loops of a block are worth: what it assigns, and what of that is assigned at one place."""
+    """What the loops of a block are worth: what it assigns, and what of that is assigned at one place.
+
+    Planners ask for the length of a loop again for each place that it could have; `known` has those that were found.
+    """
 
     changing: frozenset[Symbol]
     values: Mapping[Symbol, Expression]
+    known: Answers[For, Expression | None] = field(
+        init=False, default_factory=Answers["For", "Expression | None"], compare=False, repr=False
+    )
 
     def resolved(self, expression: Expression) -> Expression:
         """Return an expression in terms of indices, and of what the block does not change, as far as that is known."""
@@ -46,6 +54,9 @@ class Lengths:
 
     def most(self, loop: For) -> Expression | None:
         """Return how many iterations a loop has at most, if that is known before the block; a literal if it is one."""
+        return self.known.of(loop, self._most)
+
+    def _most(self, loop: For) -> Expression | None:
         found = [length for limit in self._limits(loop) if (length := self._known(limit)) is not None]
         literal = [each for each in found if isinstance(each, Constant)]
         if literal:

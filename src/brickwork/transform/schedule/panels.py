@@ -130,7 +130,7 @@ def keeps_order(loop: For, analysis: Analysis) -> bool:
     never = Check | Random | While | Break | Continue | Local | Rebind
     if any(isinstance(node, never) for node in walk(loop)):
         return True
-    inside = [item for item in analysis.accesses if any(each.node.index == loop.index for each in item.loops)]
+    inside = analysis.inside(loop.index)
     places = [(item.number, axis) for item in inside for axis in range(len(item.axes))]
     if any(analysis.bounds[place].bound is Bound.CHECKED for place in places):
         return True

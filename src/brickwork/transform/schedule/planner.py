@@ -141,8 +141,7 @@ class Planner:
         chosen = {node.index for node in vectors}
         return sum(
             self.access_cost(access, chosen) * DEPTH_WEIGHT ** len(access.loops)
-            for access in self.analysis.accesses
-            if any(around.node.index == loop.index for around in access.loops)
+            for access in self.analysis.inside(loop.index)
         )
 
     def leans_little(self, loop: For, outer: For, most: int = MOST_LEAN) -> bool:

@@ -7,7 +7,8 @@ legal, is in its file in `transform/verbs/`; which are chosen by default in `def
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field
 from enum import Enum
 from typing import TypeAlias
 
@@ -175,9 +176,24 @@ def chunk_of(loop: Symbol) -> Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The verbs, in the order in which they are carried out; loops that none names run in order."""
+    """The verbs, in the order in which they are carried out; loops that none names run in order.
+
+    `by_loop` has them by the loop that they are about: it is asked for each loop, and each verb of it.
+    """
 
     verbs: tuple[Verb, ...] = ()
+    by_loop: Mapping[Symbol, Sequence[Verb]] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Sort the verbs by their loops."""
+        found: dict[Symbol, list[Verb]] = {}
+        for verb in self.verbs:
+            found.setdefault(verb.loop, []).append(verb)
+        object.__setattr__(self, "by_loop", found)
+
+    def of(self, loop: Symbol) -> Sequence[Verb]:
+        """Return the verbs that are about a loop, in their order."""
+        return self.by_loop.get(loop, ())
 
     def __str__(self) -> str:
         """Return one verb a line, with loops by name."""
@@ -188,8 +204,8 @@ class Schedule:
         return next(
             (
                 verb
-                for verb in self.verbs
-                if isinstance(verb, Bind | Rfactor) and verb.loop == loop and verb.level is level
+                for verb in self.of(loop)
+                if isinstance(verb, Bind | Rfactor) and verb.level is level
                 if isinstance(verb, Bind) or verb.tensor is None
             ),
             None,
@@ -223,7 +239,7 @@ class Schedule:
 
     def split(self, loop: Symbol) -> Split | None:
         """Return how a loop is cut into chunks, if it is."""
-        return next((verb for verb in self.verbs if isinstance(verb, Split) and verb.loop == loop), None)
+        return next((verb for verb in self.of(loop) if isinstance(verb, Split)), None)
 
     def tiled(self, loop: Symbol) -> int:
         """Return the iterations of a loop in a tile: of one whose chunks stand further out; 0 if there are none."""
@@ -240,7 +256,7 @@ class Schedule:
 
     def flat(self, loop: Symbol) -> tuple[Symbol, ...]:
         """Return the loops that are run as one with a loop, itself first; empty if it stays as it is."""
-        found = (item for item in self.verbs if isinstance(item, Fuse) and item.loop == loop)
+        found = (item for item in self.of(loop) if isinstance(item, Fuse))
         return next(((item.loop, *item.inner) for item in found), ())
 
     def beside(self, loop: Symbol) -> int:
@@ -250,7 +266,7 @@ class Schedule:
 
     def contraction(self, loop: Symbol) -> Contract | None:
         """Return how the nest that begins with a loop is run as tiles of a contraction, if it is."""
-        return next((item for item in self.verbs if isinstance(item, Contract) and item.loop == loop), None)
+        return next((item for item in self.of(loop) if isinstance(item, Contract)), None)
 
     def updates(self, loop: Symbol) -> frozenset[Tensor]:
         """Return the tensors that a loop updates indivisibly."""
@@ -261,17 +277,17 @@ class Schedule:
         return self._factored(loop, Level.POOL)
 
     def _factored(self, loop: Symbol, level: Level | None) -> frozenset[Tensor]:
-        found = (verb for verb in self.verbs if isinstance(verb, Rfactor) and verb.loop == loop and verb.level is level)
+        found = (verb for verb in self.of(loop) if isinstance(verb, Rfactor) and verb.level is level)
         return frozenset(verb.tensor for verb in found if verb.tensor is not None)
 
     def jam(self, loop: Symbol) -> tuple[int, ...]:
         """Return the numbers of iterations that run together: of all, and of the rest; empty if none do."""
-        found = (item for item in self.verbs if isinstance(item, Unroll) and item.loop == loop and item.jam)
+        found = (item for item in self.of(loop) if isinstance(item, Unroll) and item.jam)
         return next(((item.factor, item.then) if item.then else (item.factor,) for item in found), ())
 
     def unrolled(self, loop: Symbol) -> int:
         """Return the number of iterations in order that are written out; 1 if the loop stays as it is."""
-        found = (item for item in self.verbs if isinstance(item, Unroll) and item.loop == loop and not item.jam)
+        found = (item for item in self.of(loop) if isinstance(item, Unroll) and not item.jam)
         return next((item.factor for item in found), 1)
 
 

@@ -14,8 +14,8 @@ from itertools import count
 
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
-from brickwork.ir.nodes import Block, Constant, For, If, Role, Statement, Symbol, While
-from brickwork.ir.walk import assigned_symbols, rewrite_statements, statements
+from brickwork.ir.nodes import Block, Constant, For, If, Role, Symbol, While
+from brickwork.ir.walk import assigned_symbols, rewrite_loops, statements
 from brickwork.transform.schedule.contract_loops import contract
 from brickwork.transform.schedule.panel_loops import pack
 from brickwork.transform.schedule.planner import is_apart
@@ -50,7 +50,7 @@ def apply_schedule(
     for verb in schedule.verbs:
         if isinstance(verb, Split | Bind | Rfactor) and verb.loop not in met:
             met.add(verb.loop)
-            if verb.loop in _often_short(block, schedule, analysis):
+            if _is_often_short(block, verb.loop, schedule, analysis):
                 block = _unless_short(block, verb.loop, analysis)
         block = apply(block, verb, context)
     return block
@@ -76,33 +76,26 @@ def apply(block: Block, verb: Verb, context: Context) -> Block:
 
 
 def _contracted(block: Block, verb: Contract, context: Context) -> Block:
-    def visit(statement: Statement) -> Block:
-        if isinstance(statement, For) and statement.index == verb.loop:
-            write = pack if verb.down else contract
-            return write(statement, verb, context.analysis, context.numbers)
-        return (statement,)
-
-    return rewrite_statements(block, visit)
+    write = pack if verb.down else contract
+    return rewrite_loops(block, {verb.loop}, lambda loop: write(loop, verb, context.analysis, context.numbers))
 
 
-def _often_short(block: Block, schedule: Schedule, analysis: Analysis) -> frozenset[Symbol]:
-    """Return the indices of the innermost loops that others run again and again, and that may then be short."""
-    around = [node for node in statements(block) if isinstance(node, For | While)]
-    shared = {
-        item.index
-        for node in around
-        if isinstance(node, For) and schedule.parallel(node.index)
-        for item in statements(node.body)
-        if isinstance(item, For)
-    }
-    inside = {item.index: item for node in around for item in statements(node.body) if isinstance(item, For)}
-    slow = {
-        index
-        for index in inside
-        if (schedule.width(index) >= SHORT and analysis.loops[index].reductions and not schedule.threads(index))
-        or (schedule.chunk(index) and schedule.width(index) > 1 and index not in shared)
-    }
-    return frozenset(index for index in slow if not schedule.flat(index) and _may_be_short(inside[index]))
+def _is_often_short(block: Block, index: Symbol, schedule: Schedule, analysis: Analysis) -> bool:
+    """Whether a loop is an innermost one that others run again and again, and may then be short."""
+    accumulates = schedule.width(index) >= SHORT and analysis.loops[index].reductions and not schedule.threads(index)
+    chunked = schedule.chunk(index) and schedule.width(index) > 1
+    if schedule.flat(index) or not (accumulates or chunked):
+        return False
+    around = [node for node in statements(block) if isinstance(node, For | While) and _holds(node.body, index)]
+    shared = any(isinstance(node, For) and schedule.parallel(node.index) for node in around)
+    if not around or (shared and not accumulates):
+        return False
+    *_, loop = (node for node in statements(around[-1].body) if isinstance(node, For) and node.index == index)
+    return _may_be_short(loop)
+
+
+def _holds(block: Block, index: Symbol) -> bool:
+    return any(isinstance(node, For) and node.index == index for node in statements(block))
 
 
 def _may_be_short(loop: For) -> bool:
@@ -118,11 +111,9 @@ def _unless_short(block: Block, index: Symbol, analysis: Analysis) -> Block:
     ends = (access for access in analysis.accesses if access.loops and access.loops[-1].node.index == index)
     least = SHORT_APART if any(is_apart(access) for access in ends) else SHORT
 
-    def visit(statement: Statement) -> Block:
-        if not isinstance(statement, For) or statement.index != index:
-            return (statement,)
-        few = build.apply("lt", build.sub(statement.stop, statement.start), build.integer(least))
-        short = replace(statement, role=Role.VECTOR, reductions=analysis.loops[index].reductions)
-        return (If(condition=few, then=(short,), otherwise=(statement,), loc=statement.loc),)
+    def change(loop: For) -> Block:
+        few = build.apply("lt", build.sub(loop.stop, loop.start), build.integer(least))
+        short = replace(loop, role=Role.VECTOR, reductions=analysis.loops[index].reductions)
+        return (If(condition=few, then=(short,), otherwise=(loop,), loc=loop.loc),)
 
-    return rewrite_statements(block, visit)
+    return rewrite_loops(block, {index}, change)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from brickwork.analysis.verdicts import LoopVerdict
-from brickwork.ir.nodes import Block, For, Role, Statement, Symbol
-from brickwork.ir.walk import rewrite_statements
+from brickwork.ir.nodes import Block, For, Role, Symbol
+from brickwork.ir.walk import rewrite_loops
 from brickwork.legality import hazard
 from brickwork.transform.schedule.schedule import LANES_LIMIT, Bind, Level, level_name
 from brickwork.transform.verbs.context import Context
@@ -31,14 +31,10 @@ ROLES = {
 def apply(block: Block, verb: Bind, context: Context) -> Block:
     """Return the block with a loop bound to a level."""
 
-    def visit(statement: Statement) -> Block:
-        if isinstance(statement, For) and statement.index == verb.loop:
-            statement = replace(
-                bound(statement, verb.level, verb.width, context), across=verb.beside or statement.across
-            )
-        return (statement,)
+    def change(loop: For) -> Block:
+        return (replace(bound(loop, verb.level, verb.width, context), across=verb.beside or loop.across),)
 
-    return rewrite_statements(block, visit)
+    return rewrite_loops(block, {verb.loop}, change)
 
 
 @hazard

@@ -15,8 +15,8 @@ from brickwork.analysis.formula import Comparison
 from brickwork.analysis.polyhedral_model import Access
 from brickwork.analysis.verdicts import Analysis, Bound
 from brickwork.ir import build
-from brickwork.ir.nodes import FLAT_ACCESS, Block, Expression, For, Load, Node, Read, Role, Statement, Store, Symbol
-from brickwork.ir.walk import rewrite, rewrite_statements, walk
+from brickwork.ir.nodes import FLAT_ACCESS, Block, Expression, For, Load, Node, Read, Role, Store, Symbol
+from brickwork.ir.walk import rewrite, rewrite_loops, walk
 from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 from brickwork.transform.schedule.schedule import Fuse
@@ -26,13 +26,7 @@ from brickwork.transform.verbs.places import places
 
 def apply(block: Block, verb: Fuse, context: Context) -> Block:  # noqa: ARG001  # as of all verbs
     """Return the block with a nest as one loop."""
-
-    def visit(statement: Statement) -> Block:
-        if isinstance(statement, For) and statement.index == verb.loop:
-            return (flatten(statement, (verb.loop, *verb.inner)),)
-        return (statement,)
-
-    return rewrite_statements(block, visit)
+    return rewrite_loops(block, {verb.loop}, lambda loop: (flatten(loop, (verb.loop, *verb.inner)),))
 
 
 @dataclass(frozen=True, slots=True)

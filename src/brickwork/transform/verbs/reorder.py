@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from brickwork.ir.nodes import Block, For, Role, Statement, Symbol
-from brickwork.ir.walk import read_symbols, rewrite_statements, statements
+from brickwork.ir.nodes import Block, For, Role, Symbol
+from brickwork.ir.walk import read_symbols, rewrite_loops, statements
 from brickwork.legality import hazard
 from brickwork.transform.schedule.schedule import Reorder
 from brickwork.transform.verbs.context import Context
@@ -13,12 +13,12 @@ from brickwork.transform.verbs.context import Context
 
 def apply(block: Block, verb: Reorder, context: Context) -> Block:  # noqa: ARG001  # as of all verbs
     """Return the block with its nests of these loops in this order."""
-    return rewrite_statements(block, lambda statement: (reordered(statement, verb),))
+    return rewrite_loops(block, {*verb.order}, lambda loop: (reordered(loop, verb),))
 
 
-def reordered(statement: Statement, verb: Reorder) -> Statement:
-    """Return a nest of these loops in this order, and any other statement as it is."""
-    return permute(statement, verb.order) if isinstance(statement, For) and is_nest(statement, verb) else statement
+def reordered(loop: For, verb: Reorder) -> For:
+    """Return a nest of these loops in this order, and any other loop as it is."""
+    return permute(loop, verb.order) if is_nest(loop, verb) else loop
 
 
 @hazard

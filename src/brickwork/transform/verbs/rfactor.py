@@ -15,8 +15,8 @@ from brickwork.analysis.atomic_updates import with_updates
 from brickwork.analysis.verdicts import LoopVerdict
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import Assign, Block, For, Role, Statement, Symbol
-from brickwork.ir.walk import rewrite_statements
+from brickwork.ir.nodes import Assign, Block, For, Role, Symbol
+from brickwork.ir.walk import rewrite_loops
 from brickwork.legality import hazard
 from brickwork.transform.schedule.schedule import Level, Rfactor, chunk_of
 from brickwork.transform.verbs.bind import bound, in_the_way, misplaced
@@ -33,14 +33,10 @@ PIECE_UNIT = 1024
 def apply(block: Block, verb: Rfactor, context: Context) -> Block:
     """Return the block with partial results of a loop."""
 
-    def visit(statement: Statement) -> Block:
-        if not isinstance(statement, For) or statement.index != verb.loop:
-            return (statement,)
-        if verb.tensor is not None:
-            return (with_updates(statement, {verb.tensor}),)
-        return _factored(statement, verb, context)
+    def change(loop: For) -> Block:
+        return _factored(loop, verb, context) if verb.tensor is None else (with_updates(loop, {verb.tensor}),)
 
-    return rewrite_statements(block, visit)
+    return rewrite_loops(block, {verb.loop}, change)
 
 
 @hazard

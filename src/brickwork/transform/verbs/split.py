@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from brickwork.analysis.polynomial import UnknownAtom
 from brickwork.ir import build
-from brickwork.ir.nodes import Block, Expression, For, Role, Statement, Symbol
-from brickwork.ir.walk import rewrite_statements, statements
+from brickwork.ir.nodes import Block, Expression, For, Role, Symbol
+from brickwork.ir.walk import rewrite_loops, statements
 from brickwork.legality import hazard
 from brickwork.transform.schedule.schedule import Split, chunk_of
 from brickwork.transform.verbs.bind import GONE
@@ -25,12 +25,10 @@ def apply(block: Block, verb: Split, context: Context) -> Block:
     if verb.scaled is not None and (beside := context.schedule.split(verb.scaled)) is not None:
         size = build.mul(_times(_loop(block, verb.scaled), beside.size), size)
 
-    def visit(statement: Statement) -> Block:
-        if isinstance(statement, For) and statement.index == verb.loop and statement.role is Role.SEQUENTIAL:
-            return (chunks(statement, size),)
-        return (statement,)
+    def change(loop: For) -> Block:
+        return (chunks(loop, size) if loop.role is Role.SEQUENTIAL else loop,)
 
-    return rewrite_statements(block, visit)
+    return rewrite_loops(block, {verb.loop}, change)
 
 
 @hazard

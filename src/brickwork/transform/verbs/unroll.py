@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from brickwork.ir.nodes import Block, Break, Continue, For, Node, Role, Statement, Symbol
-from brickwork.ir.walk import read_symbols, rewrite, rewrite_statements, statements
+from brickwork.ir.walk import read_symbols, rewrite, rewrite_loops, rewrite_statements, statements
 from brickwork.legality import hazard, legality
 from brickwork.transform.schedule.schedule import LANES_LIMIT, Bind, Level, Unroll
 from brickwork.transform.verbs.bind import GONE, in_the_way
@@ -31,18 +31,14 @@ def apply(block: Block, verb: Unroll, context: Context) -> Block:
     factors = (verb.factor, verb.then) if verb.then else (verb.factor,)
     around = _around(block, verb.loop) if verb.jam else frozenset[Symbol]()
 
-    def visit(statement: Statement) -> Block:
-        if not isinstance(statement, For):
-            return (statement,)
-        if statement.index in around:
-            return tuple(replace(statement, body=(part,)) for part in statement.body)
-        if statement.index != verb.loop:
-            return (statement,)
+    def change(loop: For) -> Block:
+        if loop.index in around:
+            return tuple(replace(loop, body=(part,)) for part in loop.body)
         if verb.jam:
-            return _jammed(statement, factors, context.numbers, failing=_is_for_threads(verb.loop, context))
-        return (replace(statement, unrolled=verb.factor) if statement.role is Role.SEQUENTIAL else statement,)
+            return _jammed(loop, factors, context.numbers, failing=_is_for_threads(verb.loop, context))
+        return (replace(loop, unrolled=verb.factor) if loop.role is Role.SEQUENTIAL else loop,)
 
-    return rewrite_statements(block, visit)
+    return rewrite_loops(block, {*around, verb.loop}, change)
 
 
 @hazard
