@@ -25,9 +25,9 @@ from brickwork.frontend.definition import Definition, define
 from brickwork.frontend.parameters import Kinds
 from brickwork.frontend.source import start_of
 from brickwork.ir.signature import Signature
-from brickwork.pytorch.arguments import explain_mismatch, signature_of_call
+from brickwork.pytorch.arguments import as_numbers, explain_mismatch, signature_of_call
 from brickwork.pytorch.check import check_operator
-from brickwork.pytorch.explain_gradients import Gradient, as_numbers, gradient_of_call, said_of, told_by_user
+from brickwork.pytorch.explain_gradients import Gradient, gradient_of_call, said_of, told_by_user
 from brickwork.pytorch.fusion import fused as written_out
 from brickwork.pytorch.fusion import fusion_text, may_fuse
 from brickwork.pytorch.gate import ArgumentKind, Gate, OnAutograd, call_in_order, thunk_name, thunk_object

@@ -16,13 +16,16 @@ from brickwork.codegen.support import CUDA_ALLOCATE, CUDA_DRAW
 from brickwork.diagnostics.location import NOWHERE
 from brickwork.host.driver import Driver
 from brickwork.ir.nodes import Failure, FailureKind
+from brickwork.ir.signature import Signature
 from brickwork.pytorch import devices as room
+from brickwork.pytorch import specialise
 from brickwork.pytorch.arguments import signature_of_call
 from brickwork.pytorch.devices import Devices, check_errors, driver_error, out_of_memory, refuse_capture
 from brickwork.pytorch.gate import ArgumentKind
-from brickwork.pytorch.specialise import place_named
-from brickwork.runtime import cache
+from brickwork.pytorch.specialise import Place, Specialiser, place_named
+from brickwork.runtime import cache, kernels_ahead
 from brickwork.runtime.artifact import Artifact
+from brickwork.runtime.compile import Compilation
 from brickwork.runtime.cuda_toolkit import find_libdevice, find_tool
 from brickwork.runtime.kernel_texts import joined
 from brickwork.target.cuda import cuda_target
@@ -346,3 +349,17 @@ def test_stages_of_gpus_are_not_those_of_the_cpu():
         square.inspect("ptx", torch.ones(3))
     with pytest.raises(ValueError, match=r"no stage 'nonsense'.*ptx.*sass, resources"):
         square.inspect("nonsense", torch.ones(3), device="sm_90")
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_kernels_are_made_ahead_of_a_call_that_was_compiled(two, monkeypatch, cached):
+    asked = []
+    monkeypatch.setattr(specialise, "devices", room.devices)
+    monkeypatch.setattr(kernels_ahead, "make_ahead", lambda nvidia, made, gpu, numbers: asked.append((gpu, numbers)))
+    compilation = Compilation(artifact(), cached, 0.0)
+    specialiser = Specialiser(None, lambda *given: compilation, lambda *given: None)
+    place = Place(cuda_target((9, 0)), 1)
+    signature = Signature((), device="cuda")
+    for _ in range(2):
+        specialiser.specialise("default", signature, place, None, [torch.ones(2, 3), 4, None])
+    assert asked == ([] if cached else [(two[1].gpus[1], [(2, 3), 4, None])])

@@ -68,20 +68,24 @@ def assembly(text: str, target: Target) -> str:
 
 
 def compile_device(text: str, target: Target, library: bytes | None) -> str:
-    """Return the PTX of a module of device kernels; `library` is libdevice, or what `extract` made of it."""
+    """Return the PTX of a module of device kernels; `library` is libdevice, or what `extract` made of it.
+
+    Threads may make that of several kernels beside each other.
+    """
     if _GROUPS in text:
         target = replace(target, cpu=f"{target.cpu}a")
-    machine = _machine(target)
-    module = _parse(text, machine)
+    _machine(target)
+    context, machine = _binding().create_context(), _make_machine(target)
+    module = _parse(text, machine, context)
     if needed := device_functions(text):
-        module.link_in(_library(library, needed, machine))
+        module.link_in(_library(library, needed, machine, context))
     for function in module.functions:
         if not function.is_declaration and function.name.startswith(PREFIX):
             function.linkage = "internal"
     for variable in module.global_variables:
         if not variable.is_declaration:
             variable.linkage = "internal"
-    return machine.emit_assembly(_optimised(module, machine, 3))
+    return _emitted_apart(module, machine, 3, as_object=False).decode()
 
 
 def device_functions(text: str) -> tuple[str, ...]:
@@ -108,7 +112,7 @@ def extract(library: bytes, names: Sequence[str]) -> bytes:
     return module.as_bitcode()
 
 
-def _library(library: bytes | None, names: Sequence[str], machine: Any) -> Any:
+def _library(library: bytes | None, names: Sequence[str], machine: Any, context: Any) -> Any:
     """Return a module with the functions `names` of libdevice."""
     if library is None:
         wanted = ", ".join(name.removeprefix(PREFIX) for name in names)
@@ -118,26 +122,30 @@ def _library(library: bytes | None, names: Sequence[str], machine: Any) -> Any:
         )
         raise DeviceError(msg)
     llvm = _binding()
-    module = llvm.parse_bitcode(library if len(library) < _EXTRACTED else extract(library, names))
+    module = llvm.parse_bitcode(library if len(library) < _EXTRACTED else extract(library, names), context)
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
     return module
 
 
 def _compile_apart(text: str, target: Target) -> bytes:
-    """Return the object of a module whose context and target machine are its own, while others compile theirs.
+    """Return the object of a part of a module, while others compile theirs."""
+    context, machine = _binding().create_context(), _make_machine(target)
+    return _emitted_apart(_parse(text, machine, context), machine, 2, as_object=True)
+
+
+def _emitted_apart(module: Any, machine: Any, level: int, *, as_object: bool) -> bytes:
+    """Return the object or the assembly of a module whose context and target machine are its own; it is no more then.
 
     llvmlite lets one thread at a time into LLVM; what takes long is called past its lock, as far as it can be.
     """
     llvm = _binding()
-    context, machine = llvm.create_context(), _make_machine(target)
-    module = _parse(text, machine, context)
-    builder = llvm.create_pass_builder(machine, _options(2))
+    builder = llvm.create_pass_builder(machine, _options(level))
     _past_lock("LLVMPY_RunNewModulePassManager")(builder.getModulePassManager(), module, builder)
     with llvm.ffi.OutputString() as message:
-        buffer = _past_lock("LLVMPY_TargetMachineEmitToMemory")(machine, module, 1, message)
+        buffer = _past_lock("LLVMPY_TargetMachineEmitToMemory")(machine, module, int(as_object), message)
         if not buffer:
-            raise InternalError(f"LLVM made no object: {message}")
+            raise InternalError(f"LLVM made no code: {message}")
     library = llvm.ffi.lib
     try:
         return string_at(library.LLVMPY_GetBufferStart(buffer), library.LLVMPY_GetBufferSize(buffer))

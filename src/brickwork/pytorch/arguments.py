@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
@@ -272,3 +272,10 @@ def _conversion(tensor: torch.Tensor) -> str:
     if tensor.layout != torch.strided:
         return "pass `.to_dense()` of it"
     return "pass `.to(torch.float16)` of it" if tensor.dtype.itemsize == 1 else "pass `.to(...)` another dtype of it"
+
+
+def as_numbers(value: Any) -> Any:
+    """Return an argument with the sizes of tensors in place of them."""
+    if isinstance(value, torch.Tensor):
+        return tuple(value.shape)
+    return [as_numbers(item) for item in cast("Sequence[Any]", value)] if isinstance(value, list | tuple) else value

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import importlib
 import os
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -105,6 +107,12 @@ class Devices:
                 self.unloaded[address] = _Unloaded(artifact, name, index)
             return places | {_RECORD: self.record, _RECORD_ON_DEVICE: ctypes.addressof(self.record_on_device)}
 
+    def make_ahead(self, artifact: Artifact, index: int, arguments: Sequence[Any]) -> None:
+        """Make machine code of the kernels that a call will launch; `arguments` are its sizes and numbers."""
+        gpu = self.ready(index)
+        if _alike(target_of(gpu)):
+            _kernels_ahead().make_ahead(driver(), artifact, gpu, arguments)
+
     def load(self, cell: int) -> None:
         """Load the kernel of a cell for all GPUs that it can run on, unless another thread has just done so."""
         with self.lock:
@@ -123,7 +131,13 @@ class Devices:
     def load_all(self, artifact: Artifact) -> None:
         """Load the kernels of an artifact that no call has launched."""
         with self.lock:
-            for cell in [cell for cell, each in self.unloaded.items() if each.artifact is artifact]:
+            found = {cell: each for cell, each in self.unloaded.items() if each.artifact is artifact}
+            gpus = {each.index: self.ready(each.index) for each in found.values()}
+            for index, gpu in gpus.items():
+                names = [each.name for each in found.values() if each.index == index]
+                if _alike(target_of(gpu)):
+                    _kernels_ahead().make_together(driver(), artifact, gpu, names)
+            for cell in found:
                 self.load(cell)
 
     def load_for_launch(self, cell: int, stream: int, operator: str) -> None:
@@ -162,6 +176,11 @@ class Devices:
 def devices() -> Devices:
     """Return the GPUs of this process."""
     return Devices()
+
+
+def _kernels_ahead() -> ModuleType:
+    """Return what compiles, which few processes need."""
+    return importlib.import_module("brickwork.runtime.kernels_ahead")
 
 
 def check_errors() -> None:

@@ -7,10 +7,8 @@ from collections.abc import Callable, Sequence
 from itertools import compress
 from typing import Any, cast
 
-import torch
-
 from brickwork.frontend.source import start_of
-from brickwork.pytorch.arguments import signature_of_call
+from brickwork.pytorch.arguments import as_numbers, signature_of_call
 from brickwork.pytorch.native import DerivedOperators, NativeOperator
 from brickwork.pytorch.specialise import Place
 from brickwork.pytorch.tensor_devices import tensors_of, without_data
@@ -87,13 +85,6 @@ def said_of(artifact: Artifact, numbers: Sequence[Any] | None) -> str:
         return artifact.explanation.text()
     text: str = importlib.import_module("brickwork.runtime.explain_launches").text_for(artifact, numbers)
     return text
-
-
-def as_numbers(value: Any) -> Any:
-    """Return an argument with the sizes of tensors in place of them."""
-    if isinstance(value, torch.Tensor):
-        return tuple(value.shape)
-    return [as_numbers(item) for item in cast("Sequence[Any]", value)] if isinstance(value, list | tuple) else value
 
 
 def told_by_user(replaced: UserBackward) -> str:

@@ -18,7 +18,7 @@ from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.errors import DeviceError
 from brickwork.diagnostics.warn import tell_at
 from brickwork.ir.signature import Signature
-from brickwork.pytorch.arguments import device_kind, signature_of_call
+from brickwork.pytorch.arguments import as_numbers, device_kind, signature_of_call
 from brickwork.pytorch.devices import devices, index_of, refuse_capture, target_of
 from brickwork.pytorch.gate import ArgumentKind, Gate
 from brickwork.pytorch.register import DEFAULT
@@ -93,18 +93,25 @@ class Specialiser:
         index = index_of(tensors_of(values))
         if signature.device == "cuda" and index is not None:
             refuse_capture(self.definition.name, index)
-            self.specialise(overload, signature, gpu(index), gate)
+            self.specialise(overload, signature, gpu(index), gate, values)
         else:
             self.specialise(overload, signature, Place(), gate)
 
-    def specialise(self, overload: str, signature: Signature, place: Place, gate: Gate | None) -> Artifact:
-        """Return the code for a signature; with a gate, linked into it where it can run here."""
+    def specialise(
+        self, overload: str, signature: Signature, place: Place, gate: Gate | None, values: Sequence[object] = ()
+    ) -> Artifact:
+        """Return the code for a signature; with a gate, linked into it where it can run here.
+
+        `values` are the arguments of a call that is made next on a GPU.
+        """
         key = (overload, signature, "" if place.gpu is None else place.gpu.cpu)
         artifact = self.artifacts.get(key)
         if artifact is None:
             made = self.compile(self.definition, signature, place.gpu)
             artifact = self.artifacts[key] = made.artifact
             self.note(signature, overload, made)
+            if values and place.index is not None and not made.cached:
+                devices().make_ahead(artifact, place.index, [*map(as_numbers, values)])
         if gate is not None and place.here and (link := (gate, gate.clearings, key)) not in self.linked:
             symbols = None if place.index is None else devices().link(artifact, place.index)
             gate.add(artifact.code, artifact.description, symbols)

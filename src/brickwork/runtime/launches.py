@@ -121,8 +121,9 @@ class _Work:
 
 @dataclass(slots=True)
 class _Known:
-    """What is known where a statement runs."""
+    """What is known where a statement runs, until so many launches as `most` are found."""
 
+    most: int = MOST_LAUNCHES
     sizes: dict[tuple[Tensor, int], int] = field(default_factory=dict[tuple[Tensor, int], int])
     values: dict[Symbol, Number] = field(default_factory=dict[Symbol, Number])
     found: list[LaunchFigures] = field(default_factory=list[LaunchFigures])
@@ -138,9 +139,11 @@ def followed(program: Program, arguments: Sequence[Argument]) -> Followed:
     return Followed(known.found, taken, complete)
 
 
-def launches(program: Program, arguments: Sequence[Argument]) -> list[LaunchFigures]:
-    """Return the launches of a program of pieces for the arguments of its parameters."""
-    return followed(program, arguments).launches
+def launches(program: Program, arguments: Sequence[Argument], most: int = MOST_LAUNCHES) -> list[LaunchFigures]:
+    """Return the launches of a program of pieces for the arguments of its parameters, `most` of them."""
+    known = _begun(program, arguments, most)
+    _run(known, program.body)
+    return known.found
 
 
 def bytes_allocated(program: Program, arguments: Sequence[Argument]) -> dict[Tensor, int]:
@@ -159,9 +162,9 @@ def bytes_allocated(program: Program, arguments: Sequence[Argument]) -> dict[Ten
     }
 
 
-def _begun(program: Program, arguments: Sequence[Argument]) -> _Known:
+def _begun(program: Program, arguments: Sequence[Argument], most: int = MOST_LAUNCHES) -> _Known:
     """Return what is known of the arguments."""
-    known = _Known()
+    known = _Known(most)
     parameters = [item for item in program.parameters if not isinstance(item, KeyParameter)]
     for parameter, argument in zip(parameters, arguments, strict=False):
         match parameter:
@@ -223,7 +226,7 @@ def _step(known: _Known, statement: Statement) -> _Flow:
                     known.sizes |= {(target, axis): known.sizes[source, axis] for axis in range(source.type.rank)}
         case Launch():
             known.found.append(_figures(known, statement.kernel))
-            return _Flow.STOP if len(known.found) >= MOST_LAUNCHES else _Flow.NEXT
+            return _Flow.STOP if len(known.found) >= known.most else _Flow.NEXT
         case _:
             pass
     return _Flow.NEXT
