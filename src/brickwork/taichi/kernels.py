@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.compiler import is_dynamo_compiling
 
 from brickwork.diagnostics.errors import RaceError
 from brickwork.diagnostics.location import with_cells
@@ -19,8 +20,10 @@ from brickwork.ir.dtypes import DType
 from brickwork.ir.nodes import Symbol, Tensor
 from brickwork.pytorch.random_keys import draw_key
 from brickwork.pytorch.schema import KEY
+from brickwork.pytorch.untraced import run_by_tracers, untraced
 from brickwork.records import dataclass
 from brickwork.taichi import state
+from brickwork.taichi.annotations import NdarrayType
 from brickwork.taichi.arguments import (
     Passed,
     annotated,
@@ -41,9 +44,11 @@ from brickwork.taichi.errors import (
     TaichiSyntaxError,
 )
 from brickwork.taichi.gradients import Launch, add_gradients
+from brickwork.taichi.graphs import in_graph, operator_for
 from brickwork.taichi.iteration import Iteration
 from brickwork.taichi.operators import Lowered, Operator, operator_of, result_tensor
 from brickwork.taichi.packing import MOST_ARGUMENTS, Numbers, pack, packed
+from brickwork.taichi.scalars import ScalarType
 from brickwork.taichi.sequences import is_sequence, items_of
 from brickwork.taichi.settings import sync
 from brickwork.taichi.source import Source, parse
@@ -115,6 +120,7 @@ class Kernel:
             annotation = parameter.annotation if source is None else source.annotation(name)
             self.kinds[name] = annotated(function, name, annotation)
         self.names = [*self.kinds]
+        self.may_be_in_graphs = all(isinstance(each, NdarrayType | ScalarType) for each in self.kinds.values())
         self._instances: dict[Any, Instance] = {}
         self._generation = state.generation()
         self._serial: dict[Any, frozenset[tuple[int, int]]] = {}
@@ -127,15 +133,27 @@ class Kernel:
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Run the kernel."""
+        return in_graph(self, args, named) if is_dynamo_compiling() else self.run(args, named)
+
+    def run(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Run the kernel, outside of graphs."""
         if state.builder() is not None:
             raise TaichiSyntaxError("Kernels cannot call other kernels. I.e., nested kernels are not allowed.")
         passed = self.bind(args, named)
         check_placed()
+        return self.checked(passed, lambda instance: self._recorded(self._launch(instance, passed)))
+
+    @run_by_tracers
+    def in_graphs(self, described: tuple[Any, ...]) -> tuple[str, tuple[int, ...]] | None:
+        """Return its operator's name and which arguments are its tensors; None if it is called outside of graphs."""
+        return operator_for(self, described)
+
+    def checked(self, passed: dict[str, Passed], use: Callable[[Instance], Any]) -> Any:
+        """Return what comes of the code for these arguments, in which loops with races run in order."""
         while True:
             instance, key = self.instance(passed)
-            launch = self._launch(instance, passed)
             try:
-                return self._recorded(launch)
+                return use(instance)
             except RaceError as error:
                 if state.settings().races == "error":
                     raise
@@ -171,6 +189,7 @@ class Kernel:
         several = any(isinstance(each.owner, Numbers) for each in instance.bound)
         return Launch(instance, tensors, [] if several else numbers, key, adjoints, tangents)
 
+    @untraced
     def grad(self, *args: Any, **named: Any) -> None:
         """Add the gradients of this call to those of the fields and arrays."""
         passed = self.bind(args, named)

@@ -41,7 +41,7 @@ from brickwork.pytorch.dtypes import to_torch
 from brickwork.pytorch.gate import thunk_name, thunk_object
 from brickwork.pytorch.native import DerivedOperators, NativeOperator
 from brickwork.pytorch.schema import KEY
-from brickwork.pytorch.specialise import Tools
+from brickwork.pytorch.specialise import Place, Tools
 from brickwork.records import dataclass
 from brickwork.runtime.compile import Compilation, cached_object, compile_operator
 from brickwork.taichi.source import Source
@@ -77,8 +77,12 @@ class Lowered:
 class Operator:
     """An operator, and all that is derived of it."""
 
+    name: str
+    """What it is called in `torch.ops.brickwork_taichi`."""
     call: Callable[..., Any]
     family: DerivedOperators
+    prepare: Callable[[Sequence[Any], Place], Any]
+    """Compiles for arguments like these, and runs nothing."""
 
     @property
     def draws_random(self) -> bool:
@@ -96,7 +100,8 @@ def operator_of(lowered: Lowered) -> Operator:
     name = f"{NAMESPACE}::{lowered.source.node.name}_{digest[:_DIGITS]}"
     tools = Tools(_compile, _thunks, _note)
     native = NativeOperator(name, name, definition, tools)
-    return Operator(native.call, DerivedOperators(name, name, definition, native.call, tools))
+    family = DerivedOperators(name, name, definition, native.call, tools)
+    return Operator(native.call.name().partition("::")[2], native.call, family, native.prepare)
 
 
 def _names(items: Sequence[Tensor | Symbol]) -> list[str]:
