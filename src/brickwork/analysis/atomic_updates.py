@@ -1,18 +1,20 @@
 """Loops whose only conflicts are updates of elements by one commuting operator: `hist[index[i]] += 1`.
 
-Such iterations may run at once if each update is one indivisible step. Invariant: in the loop nothing else reads or
-writes the updated tensors. The sum of floats then depends on the order, which is not fixed.
+Such iterations may run at once if each update is one indivisible step. Invariant: in the loop nothing else writes the
+updated tensors, and elements that are read are others than those that are updated, in whatever iterations. The sum of
+floats then depends on the order, which is not fixed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from typing import TypeGuard
 
 from brickwork.analysis.definitions import definitions_in
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.polyhedral_model import Loop
-from brickwork.analysis.races import Facts, find_race
+from brickwork.analysis.races import Facts, find_race, may_touch
 from brickwork.analysis.scalars import live_after_loops, scalar_verdict
 from brickwork.analysis.verdicts import Analysis, ConflictKind
 from brickwork.ir import build
@@ -33,6 +35,7 @@ from brickwork.ir.nodes import (
 from brickwork.ir.operators import OPERATORS, Operator
 from brickwork.ir.walk import rewrite, statements, substitute, walk
 from brickwork.legality import legality
+from brickwork.records import dataclass
 
 _COMMUTING = {"add": "add", "sub": "add", "mul": "mul", "minimum": "minimum", "maximum": "maximum"}
 
@@ -50,7 +53,7 @@ def find_updates(kernel: Kernel, analysis: Analysis, *, claimed: bool = False) -
     for loop in analysis.model.loops:
         verdict = loops[loop.node.index]
         blocked = verdict.conflict is not None and verdict.conflict.kind is ConflictKind.ELEMENTS
-        tensors = _in_conflict(loop, analysis, solver) if blocked else ()
+        tensors = _in_conflict(loop, analysis, solver, reading=not claimed) if blocked else ()
         if tensors:
             free = loop.node.claimed or not claimed
             reductions, _ = scalar_verdict(loop.node, live[loop.node.index])
@@ -59,13 +62,20 @@ def find_updates(kernel: Kernel, analysis: Analysis, *, claimed: bool = False) -
 
 
 @legality
-def _in_conflict(loop: Loop, analysis: Analysis, solver: Solver) -> tuple[Tensor, ...]:
+def _in_conflict(loop: Loop, analysis: Analysis, solver: Solver, *, reading: bool) -> tuple[Tensor, ...]:
     """Return the tensors without which a loop has no conflict, if it does nothing but update them; else none.
 
-    What else is in the way of a `prange` is its writer's word.
+    If `reading`, it may read other elements of them: updates are made where these are, not in copies. What else is in
+    the way of a `prange` is its writer's word.
     """
     stored = dict.fromkeys(node.tensor for node in statements(loop.node.body) if isinstance(node, Store))
-    updated = [item for item in stored if not item.is_local and update_operator(loop.node, item) is not None]
+    facts = Facts(analysis.model, solver, analysis.bounds)
+    updated = [
+        item
+        for item in stored
+        if not item.is_local
+        and (update_operator(loop.node, item) is not None or (reading and is_updated(loop, facts, item)))
+    ]
     found = tuple(tensor for tensor in updated if not apart(loop, analysis, solver, {tensor}))
     rest = stored.keys() - found
     return found if loop.node.claimed or apart(loop, analysis, solver, rest) else ()
@@ -89,6 +99,20 @@ def update_operator(loop: For, tensor: Tensor) -> Operator | None:
     touched = sum(isinstance(node, Load | Store) and node.tensor == tensor for node in walk(loop))
     name = names.pop() if len(names) == 1 else None
     return OPERATORS[name] if name is not None and touched == 2 * len(updates) else None
+
+
+@legality
+def is_updated(loop: Loop, facts: Facts, tensor: Tensor) -> bool:
+    """Whether a loop does nothing with a tensor but update elements by one operator, and read others than these."""
+    found = [_update(store, values) for store, values in _stores(loop.node.body) if store.tensor == tensor]
+    updates = [item for item in found if item is not None]
+    if len(updates) < len(found) or len({item.operator for item in updates}) != 1:
+        return False
+    own = {item.element.access for item in updates}
+    accesses = [item for item in facts.model.accesses if item.tensor == tensor and loop in item.loops]
+    reads = [item for item in accesses if not item.store and item.number not in own]
+    writes = [item for item in accesses if item.store]
+    return not any(may_touch(facts, loop, read, write) for read in reads for write in writes)
 
 
 def with_updates(loop: For, tensors: Collection[Tensor]) -> For:
@@ -133,6 +157,21 @@ def _stores(block: Block) -> Iterator[tuple[Store, Values]]:
 @legality
 def update_of(store: Store, values: Values) -> tuple[str, Expression] | None:
     """Return the operator and the operand of `x[i] = x[i] op operand`."""
+    found = _update(store, values)
+    return None if found is None else (found.operator, found.operand)
+
+
+@dataclass(frozen=True, slots=True)
+class _Update:
+    """What stores into an element what an operator makes of it and an operand."""
+
+    operator: str
+    operand: Expression
+    element: Load
+
+
+@legality
+def _update(store: Store, values: Values) -> _Update | None:
     value = store.value
     if not isinstance(value, Apply) or len(value.operands) != 2:
         return None
@@ -143,19 +182,19 @@ def update_of(store: Store, values: Values) -> tuple[str, Expression] | None:
     # The least of NaN and a number is the first of the two: the element has to be first then.
     first_only = value.operator.name == "sub" or (name in {"minimum", "maximum"} and value.dtype.is_float)
     if _is_element(left, store, values):
-        other = right
+        element, other = left, right
     elif _is_element(right, store, values) and not first_only:
-        other = left
+        element, other = right, left
     else:
         return None
     kind = store.tensor.type.dtype
     if name in {"minimum", "maximum"} and kind.size != value.dtype.size:
         return None
-    return name, build.apply("neg", other) if value.operator.name == "sub" else other
+    return _Update(name, build.apply("neg", other) if value.operator.name == "sub" else other, element)
 
 
 @legality
-def _is_element(value: Expression, store: Store, values: Values) -> bool:
+def _is_element(value: Expression, store: Store, values: Values) -> TypeGuard[Load]:
     if not isinstance(value, Load) or value.tensor != store.tensor:
         return False
     pairs = zip(value.indices, store.indices, strict=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from brickwork.analysis.analyse import analyse
-from brickwork.analysis.atomic_updates import find_updates
+from brickwork.analysis.atomic_updates import find_updates, is_updated
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.polyhedral_model import Loop
 from brickwork.analysis.races import Facts, find_race
@@ -52,5 +52,6 @@ def careful_analysis(analysis: Analysis, *, assumed: bool = False) -> Analysis:
 
 def _is_apart(facts: Facts, loop: Loop, verdict: LoopVerdict) -> bool:
     """Whether no two iterations of a loop meet on an element, but for those that they update indivisibly."""
-    accesses = tuple(access for access in facts.model.accesses if access.tensor not in verdict.updates)
+    updated = {tensor for tensor in verdict.updates if is_updated(loop, facts, tensor)}
+    accesses = tuple(access for access in facts.model.accesses if access.tensor not in updated)
     return find_race(replace(facts, model=replace(facts.model, accesses=accesses)), loop, may_alias=False) is None

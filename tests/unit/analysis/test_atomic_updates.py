@@ -13,6 +13,8 @@ from brickwork.ir import build
 from brickwork.ir.build import read
 from brickwork.ir.dtypes import FLOAT32, INT32, INT64
 from brickwork.ir.nodes import Break, Store, Tensor, TensorType
+from brickwork.transform.unguarded_analysis import careful_analysis
+from support.kernels_ir import wrapped
 from support.written import extent, kernel, let, load, loop, op, repeat, store, symbol, when
 
 X, Y = (Tensor(name, number, TensorType(FLOAT32, 1)) for number, name in enumerate("xy"))
@@ -122,3 +124,42 @@ def test_what_leaves_a_loop_or_is_carried_is_in_the_way_of_updates():
 def test_loops_that_no_one_claims_stay_in_order_where_only_claims_count():
     assert (counted(only=True).independent, counted(only=True).updates) == (False, (X,))
     assert (counted(claimed=True, only=True).independent, counted(claimed=True, only=True).updates) == (True, (X,))
+
+
+def rows(*more, read_row, updates=("add",), only: bool = False, after=()):
+    """The verdict of a loop that updates one row of `plane`, where another tensor says, by what is in a row."""
+    place = load(AT, I)
+    value = load(PLANE, read_row, I)
+    made = [store(PLANE, (J, place), op(name, load(PLANE, J, place), value)) for name in updates]
+    whole = kernel((PLANE, AT, X), loop(J, 0, 9, loop(I, 0, extent(AT), *made, *more), *after))
+    verdict = find_updates(whole, analyse(whole), claimed=only).loops[I]
+    return verdict.independent, verdict.updates
+
+
+def test_other_rows_may_be_read():
+    following = op("add", J, 1)
+    assert rows(read_row=following) == (True, (PLANE,))
+    assert rows(read_row=following, updates=("add", "add")) == (True, (PLANE,))
+    assert rows(put("mul", X), read_row=following) == (True, (PLANE,))
+    assert rows(read_row=following, after=(store(X, (J,), load(PLANE, J, 0)),)) == (True, (PLANE,))
+
+
+def test_what_is_updated_is_not_read_and_copies_have_no_other_rows():
+    following = op("add", J, 1)
+    assert rows(read_row=J) == (False, ())
+    assert rows(read_row=load(AT, J)) == (False, ())
+    assert rows(store(X, (I,), load(PLANE, J, I)), read_row=following) == (False, ())
+    assert rows(read_row=following, updates=("add", "mul")) == (False, ())
+    assert rows(store(PLANE, (J, I), HALF), read_row=following) == (False, ())
+    assert rows(read_row=following, only=True) == (False, ())
+
+
+def test_a_row_is_another_only_where_a_guard_holds():
+    """A row that counts from the end may be the one that is updated."""
+    place, row = load(AT, I), wrapped(op("add", J, K), PLANE, 0)
+    before = wrapped(op("sub", op("add", J, K), 1), PLANE, 0)
+    update = store(PLANE, (row, place), op("add", load(PLANE, row, place), load(PLANE, before, I)))
+    whole = kernel((PLANE, AT), loop(J, 0, 9, loop(I, 0, extent(AT), update)), scalars=(K,))
+    guarded = find_updates(whole, analyse(whole))
+    assert guarded.loops[I].independent
+    assert not careful_analysis(guarded).loops[I].independent
