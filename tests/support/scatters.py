@@ -500,3 +500,66 @@ def read_again(g: torch.Tensor, m: int) -> torch.Tensor:
             xb[i, j] += g[i]
             g[i] = 0.0
     return xb
+
+
+def picked(g: torch.Tensor, at: torch.Tensor, n: int) -> torch.Tensor:
+    """All columns of a row add to an element that another tensor tells, and each to its own."""
+    rows, columns = g.shape
+    xb = torch.zeros((rows, 4))
+    for i in range(rows):
+        for j in range(min(n, columns)):
+            p = at[i]
+            if j != p:
+                xb[i, p] += g[i, j]
+                xb[i, j] += g[i, j] * 2
+    return xb
+
+
+def picked_twice(g: torch.Tensor, at: torch.Tensor, by: torch.Tensor) -> torch.Tensor:
+    """The element is told by an element of an element."""
+    xb = torch.zeros((4,))
+    for i in range(g.shape[0]):
+        for j in range(g.shape[1]):
+            xb[at[by[i]]] += g[i, j]
+    return xb
+
+
+def picked_in_turn(g: torch.Tensor, at: torch.Tensor, k: int) -> torch.Tensor:
+    """The element is another after each iteration, and one by a quotient."""
+    xb = torch.zeros((9,))
+    for i in range(g.shape[0]):
+        for j in range(g.shape[1]):
+            xb[at[i]] += g[i, j]
+            xb[at[i] // k + 4] += g[i, j]
+            at[i] = (at[i] + 1) % 4
+    return xb
+
+
+def picked_by_quotient(g: torch.Tensor, at: torch.Tensor, k: int) -> torch.Tensor:
+    """Nothing is divided where there are no columns."""
+    xb = torch.zeros((9,))
+    for i in range(g.shape[0]):
+        for j in range(g.shape[1]):
+            xb[at[i] // k] += g[i, j]
+            xb[at[i] % k] += g[i, j] * 2
+    return xb
+
+
+def picked_by_halves(g: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+    xb = torch.zeros((9,))
+    for i in range(g.shape[0]):
+        for j in range(g.shape[1]):
+            xb[at[i] // 2] += g[i, j]
+    return xb
+
+
+def picked_along(g: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+    """Elements that lead to one another."""
+    xb = torch.zeros((4,))
+    for i in range(g.shape[0]):
+        for j in range(g.shape[1]):
+            p = 0
+            for _ in range(3):
+                xb[p] += g[i, j]
+                p = at[p]
+    return xb

@@ -20,6 +20,7 @@ from brickwork.ir.nodes import (
     Block,
     Expression,
     For,
+    If,
     Statement,
     Symbol,
     Tensor,
@@ -57,9 +58,9 @@ class Definitions:
                 return replace(rest, values={**rest.values, statement.symbol: value})
         return rest
 
-    def inside(self, loop: For) -> Definitions:
-        """Return what is known where an iteration of a loop in the block begins."""
-        return self._without(assigned_symbols(loop))
+    def inside(self, statement: For | If) -> Definitions:
+        """Return what is known where an iteration of a loop in the block, or a branch of it, begins."""
+        return self._without(assigned_symbols(statement))
 
     @legality
     def _without(self, symbols: frozenset[Symbol]) -> Definitions:

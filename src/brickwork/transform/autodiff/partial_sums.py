@@ -1,4 +1,4 @@
-"""Adds what the innermost loops contribute to one element first, where their iterations depend on one another.
+"""Adds what inner loops contribute to one element first, where that stays a scatter or iterations depend on others.
 
     for b in range(B):                             for b in range(B):
         for c in range(C):                             for c in range(C):
@@ -8,20 +8,39 @@
                 g[c] += h                                      s += h
                                                            if 0 <= c < size(g): g[c] += s
 
-Then what is added is one number for each of the iterations around, which may be added in any order. Sums are rounded in
-another order than before.
+Then what is added is one number for each of the iterations around, which may be added in any order: `g[i, label[i]]` in
+a loop over j takes one addition for each i. Sums are rounded in another order than before. A loop may have no
+iteration that adds, so that the element may be none, and so may what tells its place: both are asked first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
+from brickwork.analysis.definitions import definitions_in
 from brickwork.ir import build
+from brickwork.ir.dtypes import INT64
 from brickwork.ir.effects import effects
-from brickwork.ir.nodes import Assign, Block, Expression, For, If, Read, Statement, Store, Symbol, Tensor
-from brickwork.ir.walk import assigned_symbols, read_symbols
+from brickwork.ir.nodes import (
+    Apply,
+    Assign,
+    Block,
+    Constant,
+    Expression,
+    For,
+    If,
+    Load,
+    Node,
+    Read,
+    Statement,
+    Store,
+    Symbol,
+    Tensor,
+)
+from brickwork.ir.walk import read_symbols, rewrite, statements, walk
+from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.autodiff.slices import Place, accumulations, loads, slice_of
 from brickwork.transform.scratch import Names
@@ -38,30 +57,88 @@ class _Sum:
 
     symbol: Symbol
     store: Store
+    indices: tuple[Expression, ...]
     added: Expression
 
 
 def _nest(root: For, names: Names) -> For:
     stored = effects(root).stores
+    searched = _searched(root)
     sums: dict[int, list[_Sum]] = {}
     for tensor, updates in accumulations(root).items():
+        scatters = any(_is_found(place.store.indices, searched) for place, _ in updates)
         for place, added in updates:
-            loop = _fixing(place)
-            if loop is not None and _depends(place, added, loop, stored):
+            fixed = _fixing(place)
+            if fixed is None:
+                continue
+            moves = place.loops[0].index in read_symbols(fixed.indices)
+            if scatters or (not moves and _depends(place, added, fixed.loop, stored)):
                 symbol = Symbol(tensor.name, next(names.symbols), added.dtype)
-                sums.setdefault(id(loop), []).append(_Sum(symbol, place.store, added))
+                sums.setdefault(id(fixed.loop), []).append(_Sum(symbol, place.store, fixed.indices, added))
     if not sums:
         return root
     return replace(root, body=tuple(_rewritten(root.body, sums, names)))
 
 
-def _fixing(place: Place) -> For | None:
+def _searched(root: For) -> frozenset[Symbol]:
+    """Return the variables that come from elements of tensors or from floats."""
+    found: frozenset[Symbol] = frozenset()
+    while True:
+        more = {
+            node.symbol for node in statements(root) if isinstance(node, Assign) and _is_found((node.value,), found)
+        }
+        if more <= found:
+            return found
+        found |= more
+
+
+def _is_found(indices: tuple[Expression, ...], searched: frozenset[Symbol]) -> bool:
+    """Whether elements or floats tell some index: no loops over elements take the place of such an update."""
+    if read_symbols(indices) & searched:
+        return True
+    return any(
+        isinstance(node, Load) or (isinstance(node, Expression) and node.dtype.is_float) for node in walk(indices)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Fixed:
+    """A loop in whose iterations an update is of one element, and where that is, in terms of what is known outside."""
+
+    loop: For
+    indices: tuple[Expression, ...]
+
+
+@legality
+def _fixing(place: Place) -> _Fixed | None:
     """Return the outermost loop in whose iterations an update is of one element, if it is not the nest's outermost."""
-    read = read_symbols(place.store.indices)
-    outermost, *loops = place.loops
-    if outermost.index in read:
-        return None
-    return next((loop for loop in loops if not read & (assigned_symbols(loop.body) | {loop.index})), None)
+    for depth, step in enumerate(place.steps[1:], 1):
+        if isinstance(step.into, For):
+            indices = _outside(step.into, place, depth)
+            if indices is not None:
+                return _Fixed(step.into, indices)
+    return None
+
+
+@legality
+def _outside(loop: For, place: Place, depth: int) -> tuple[Expression, ...] | None:
+    """Return the element of an update in terms of what is known outside of the loop that a step leads into."""
+    known = definitions_in((loop,))
+    blocks = [*(step.before for step in place.steps[depth + 1 :]), place.before]
+    for step, before in zip(place.steps[depth:], blocks, strict=True):
+        known = known.inside(step.into)
+        for statement in before:
+            known = known.after(statement)
+    indices = [known.value(index) for index in place.store.indices]
+    found = tuple(index for index in indices if index is not None)
+    return found if len(found) == len(indices) and not any(map(_divides, walk(found))) else None
+
+
+@legality
+def _divides(node: Node) -> bool:
+    """Whether a node divides by what may be 0 where no iteration has asked."""
+    divides = isinstance(node, Apply) and node.operator.name in {"floordiv", "mod"}
+    return divides and not isinstance(node.operands[1], Constant)
 
 
 def _depends(place: Place, added: Expression, loop: For, stored: frozenset[Tensor]) -> bool:
@@ -96,9 +173,26 @@ def _rewritten(block: Block, sums: Mapping[int, list[_Sum]], names: Names) -> It
 
 def _given(item: _Sum, names: Names) -> If:
     """Return the update by what a loop has added; without an iteration, the element may be none."""
-    tensor, indices = item.store.tensor, item.store.indices
-    value = build.add(names.load(tensor, *indices), build.read(item.symbol))
-    update = replace(names.store(tensor, *indices, value), loc=item.store.loc)
+    tensor, at = item.store.tensor, item.indices
+    loads = [node for node in walk(at) if isinstance(node, Load)]
+    given: list[Statement] = []
+    if loads:
+        found = [names.symbol(f"{tensor.name}_at", INT64) for _ in at]
+        given = [Assign(symbol=each, value=index) for each, index in zip(found, at, strict=True)]
+        at = tuple(map(build.read, found))
+    value = build.add(names.load(tensor, *at), build.read(item.symbol))
+    update = replace(names.store(tensor, *at, value), loc=item.store.loc)
+    result = If(condition=_inside(tensor, at), then=(update,), loc=item.store.loc)
+    body: Block = (*given, result)
+    # Those of a place that is an element itself stand around it.
+    for condition in reversed(dict.fromkeys(_inside(load.tensor, load.indices) for load in reversed(loads))):
+        result = If(condition=condition, then=body, loc=item.store.loc)
+        body = (result,)
+    return rewrite(result, lambda node: replace(node, access=next(names.accesses)) if isinstance(node, Load) else node)
+
+
+def _inside(tensor: Tensor, indices: Sequence[Expression]) -> Expression:
+    """Return whether an element is one of a tensor's."""
     conditions = [
         condition
         for axis, index in enumerate(indices)
@@ -107,5 +201,4 @@ def _given(item: _Sum, names: Names) -> If:
             build.apply("lt", index, build.size(tensor, axis)),
         )
     ]
-    whole = reduce(lambda one, two: build.apply("logical_and", one, two), conditions)
-    return If(condition=whole, then=(update,), loc=item.store.loc)
+    return reduce(lambda one, two: build.apply("logical_and", one, two), conditions)

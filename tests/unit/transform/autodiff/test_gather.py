@@ -147,6 +147,17 @@ def cases() -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
     ]
     made += [(scatters.packed, (numbers(2, 8), h)) for h in (0, 3, 4)]
     made += [(scatters.heads, (numbers(2, m), numbers(2, m), h)) for m in (0, 6, 7) for h in (1, 2, 6, -1)]
+    places = memory([3, -4, 0], INT64)
+    made += [(scatters.picked, (numbers(3, 4), places, n)) for n in (0, 1, 4)]
+    made += [
+        (scatters.picked, (numbers(3, 4), memory([], INT64), 0)),
+        (scatters.picked, (numbers(2, 4), memory([9, 9], INT64), 0)),
+    ]
+    made += [(scatters.picked_twice, (numbers(3, n), places, memory([2, 0, -2], INT64))) for n in (0, 3)]
+    made += [(scatters.picked_twice, (numbers(2, 0), places, memory([7, 9], INT64)))]
+    made += [(scatters.picked_in_turn, (numbers(2, n), memory([3, 1], INT64), 2)) for n in (0, 3)]
+    made += [(scatters.picked_by_quotient, (numbers(2, n), memory([3, 6], INT64), n)) for n in (0, 2)]
+    made += [(scatters.picked_along, (numbers(2, n), memory([3, 1, 0, 2], INT64))) for n in (0, 3)]
     made += [(scatters.quantised, (numbers(n), numbers(2, n), numbers(2), 3)) for n in (1, 3, 8)]
     made += [(scatters.window, (numbers(9), 9, 3, stride)) for stride in (1, 2, 4)]
     made += [(scatters.solved, (numbers(n, n), numbers(n, m), numbers(n, m))) for n in (0, 1, 4) for m in (0, 1, 3)]
@@ -292,6 +303,16 @@ def test_what_iterations_reach_one_by_one_stays_where_it_is() -> None:
     loops = [[node.index for node in walk(kernel) if isinstance(node, For)] for kernel in (before, after)]
     assert loops[0] == loops[1]
     assert [node.tensor.name for node in walk(after) if isinstance(node, Load)] == ["g"]
+
+
+@pytest.mark.parametrize("name", ["picked", "picked_by_halves"])
+def test_columns_that_add_to_one_element_are_added_first(name: str) -> None:
+    """One addition for each row, in place of an atomic one for each column."""
+    arguments = (numbers(3, 4), memory([3, 1, 0], INT64), *([4] if name == "picked" else []))
+    kernel = kernel_of(gathered(program_of(getattr(scatters, name), *arguments)))
+    columns = [node for node in walk(kernel) if isinstance(node, For) and node.index.name == "j"]
+    stores = [node for loop in columns for node in walk(loop) if isinstance(node, Store)]
+    assert len(stores) == (name == "picked")
 
 
 def test_what_another_loop_stores_first_is_not_filled() -> None:
