@@ -563,3 +563,21 @@ def picked_along(g: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
                 xb[p] += g[i, j]
                 p = at[p]
     return xb
+
+
+def columns(g: torch.Tensor, a: torch.Tensor, m: int, at: int) -> torch.Tensor:
+    """Columns of another tensor from one on, which may be fewer."""
+    bb = torch.zeros((g.shape[1], m))
+    for i in range(g.shape[0]):
+        for j in range(g.shape[1]):
+            for k in range(a.shape[1]):
+                bb[j, k + at] += g[i, j] * a[i, k]
+    return bb
+
+
+def backwards(g: torch.Tensor, m: int) -> torch.Tensor:
+    bb = torch.zeros((m,))
+    for i in range(g.shape[0]):
+        for k in range(g.shape[1]):
+            bb[g.shape[1] - 1 - k] += g[i, k]
+    return bb

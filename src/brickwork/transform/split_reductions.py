@@ -61,6 +61,8 @@ DEEP = Limits(few=1 << 15, least=4, unit=1, enough=1 << 20, most=4096)
 """Of such nests whose iterations accumulate in loops of loops."""
 TILES = Limits(few=1 << 18, least=DEEP.least, unit=1, enough=1 << 19, most=64, joined=Role.PARALLEL)
 """Of nests with register tiles that do: they are many, but of unequal length, and each is as long as several others."""
+TOGETHER = replace(TILES, few=DEEP.few, least=THREADS.least)
+"""Of nests whose threads have iterations of an outer loop together, and accumulate in one loop."""
 BLOCKS = Limits(few=256, least=8192, unit=1024, enough=2048, most=1024)
 """Of nests whose iterations are for a block each."""
 JOINED_LANES = 4
@@ -100,7 +102,7 @@ def split_reductions(levels: Sequence[For], places: Partition, names: Names) -> 
     limits = _limits(last, inner or loop)
     counts = [count_of(level) for level in levels]
     total = build.product(counts)
-    counted = [*counts[:-1], _steps(counts[-1], last.width)] if limits in {DEEP, TILES} else counts
+    counted = [*counts[:-1], _steps(counts[-1], last.width)] if limits in {DEEP, TILES, TOGETHER} else counts
     steps = build.product(counted)
     length = count_of(loop) if inner is None else build.mul(count_of(loop), count_of(inner))
     pieces = _pieces(steps, length, limits)
@@ -127,7 +129,9 @@ def _limits(last: For, loop: For) -> Limits:
     inside = [node for node in statements(loop.body) if isinstance(node, For)]
     if any(node.unrolled >= UNROLLED for node in inside):
         return TILES
-    return DEEP if inside else THREADS
+    if inside:
+        return DEEP
+    return TOGETHER if _has_copies(loop) else THREADS
 
 
 def _steps(count: Expression, width: int) -> Expression:
@@ -296,8 +300,12 @@ def _may_join(joined: Block, role: Role) -> bool:
 
 def _goes_together(loop: For) -> bool:
     """Whether a block shares out several iterations of a loop around it at once: there is enough to do then."""
-    copies = len({(item.symbol.name, item.operator) for item in loop.reductions}) < len(loop.reductions)
-    return loop.role is Role.THREAD and copies
+    return loop.role is Role.THREAD and _has_copies(loop)
+
+
+def _has_copies(loop: For) -> bool:
+    """Whether a loop accumulates the same for several iterations of a loop around it."""
+    return len({(item.symbol.name, item.operator) for item in loop.reductions}) < len(loop.reductions)
 
 
 def count_of(loop: For) -> Expression:

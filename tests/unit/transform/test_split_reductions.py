@@ -6,7 +6,7 @@ import torch
 from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
 from brickwork.ir.interpret import run_program
-from brickwork.ir.nodes import Allocate, Constant, For, If, Launch, Size
+from brickwork.ir.nodes import Allocate, Constant, For, If, Launch, Role, Size
 from brickwork.ir.signature import Signature
 from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
@@ -23,6 +23,7 @@ GPU = cuda_target((9, 0))
 def low_limits(monkeypatch):
     monkeypatch.setattr(split_reductions, "THREADS", split_reductions.Limits(few=8, least=4, unit=1, enough=12, most=3))
     monkeypatch.setattr(split_reductions, "DEEP", split_reductions.Limits(few=7, least=2, unit=1, enough=12, most=3))
+    monkeypatch.setattr(split_reductions, "TOGETHER", split_reductions.Limits(3, 3, 1, 9, 3, Role.PARALLEL))
     monkeypatch.setattr(split_reductions, "BLOCKS", split_reductions.Limits(few=8, least=4, unit=2, enough=12, most=3))
 
 
@@ -172,6 +173,15 @@ def and_once(x: torch.Tensor, out: torch.Tensor) -> None:
         out[j] = s
 
 
+def shared(x: torch.Tensor, out: torch.Tensor) -> None:
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            s = 0.0
+            for k in range(x.shape[0]):
+                s += abs(x[k, j] - x[i, 0])
+            out[i, j] = s
+
+
 def one_row(x: torch.Tensor, out: torch.Tensor) -> None:
     for j in range(out.shape[0]):
         for i in range(x.shape[1]):
@@ -186,6 +196,7 @@ def one_row(x: torch.Tensor, out: torch.Tensor) -> None:
         (planes, (1, 0, 2), 2),
         (deep, (1, 0), 1),
         (one_row, (0, 1), 1),
+        (shared, (1, 2), 2),
         (samples, (1, 2, 0), 1),
         (samples, (2, 1, 0), 1),
         (stacks, (1, 2, 0), 1),
@@ -245,6 +256,22 @@ def test_loops_of_loops_are_cut_into_shorter_pieces():
     limits = [item.value for item in walk(choices[0].condition) if isinstance(item, Constant)]
     assert 2 * split_reductions.DEEP.least in limits
     assert split_reductions.DEEP.few in limits
+
+
+def test_threads_that_share_what_they_read_are_cut_while_they_are_few():
+    program = pieces_of(shared, torch.ones(30, 4), torch.ones(8, 4))
+    choices = [node for node in walk(program) if isinstance(node, If) and node.version.startswith("pieces")]
+    together = [node for node in choices if sum(isinstance(item, Allocate) for item in node.then) > 1]
+    assert together
+    for choice in together:
+        limits = [item.value for item in walk(choice.condition) if isinstance(item, Constant)]
+        assert split_reductions.TOGETHER.few in limits
+        assert 2 * split_reductions.TOGETHER.least in limits
+        assert {loop.role for loop in _loops(choice.then, "piece")} == {Role.PARALLEL, Role.SEQUENTIAL}
+
+
+def _loops(block, name):
+    return [node for node in walk(block) if isinstance(node, For) and node.index.name == name]
 
 
 def test_what_joins_the_pieces_of_an_unrolled_loop_is_not_unrolled():

@@ -466,7 +466,15 @@ class _Gatherer:
             if zero and everywhere and certain:
                 self.covered.add(tensor)
             nest = self.element(tensor, group, depth, zero)
-            result += self.versions.of(nest, group) if self.forms else nest
+            if not self.forms:
+                result += nest
+            elif whole := self.versions.whole(group):
+                bare = [replace(term, inverse=replace(term.inverse, guards=())) for term in group]
+                then = self.versions.of(self.element(tensor, bare, depth, zero), bare)
+                condition = reduce(lambda one, two: build.apply("logical_and", one, two), map(self.condition, whole))
+                result.append(If(condition=condition, then=then, otherwise=nest))
+            else:
+                result += self.versions.of(nest, group)
         return tuple(result)
 
     def element(self, tensor: Tensor, terms: Sequence[Term], depth: int, zero: bool) -> Block:

@@ -17,12 +17,14 @@ from dataclasses import replace
 from functools import reduce
 
 from brickwork.analysis.access_cases import plain
-from brickwork.analysis.inverted import Divisible, Ratio
+from brickwork.analysis.formula import Comparison
+from brickwork.analysis.inverted import Dimension, Divisible, Guard, Ratio
 from brickwork.analysis.polyhedral_model import Access, Model, is_parameter
 from brickwork.analysis.polynomial import Polynomial, ScalarAtom, of_atom, order_of
 from brickwork.ir import build
 from brickwork.ir.nodes import Block, Expression, For, If, Load, Node, Read, Statement, Store
 from brickwork.ir.walk import NodeType, rewrite, walk
+from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.autodiff.gather_loops import ONE, Term
 from brickwork.transform.schedule.planner import FEW
@@ -68,6 +70,19 @@ class Versions:
         plainer = specialise(tuple(copied(item, self.names) for item in nest), ones)
         then = self.by_length(plainer) if few else plainer
         return (If(condition=_all(ones), then=then, otherwise=nest),)
+
+    @legality
+    def whole(self, terms: Sequence[Term]) -> list[Comparison]:
+        """Return when each term of a sum is one of every element, though sizes tell that; nothing where not known.
+
+        A processor's lanes are masked for the others; threads would compute less at once.
+        """
+        if not self.grid or not terms[0].inverse.everywhere:
+            return []
+        guards = [guard for term in terms for guard in term.inverse.guards]
+        found = [at_worst(guard, terms[0].inverse.elements) for guard in guards]
+        known = [item for item in found if item is not None]
+        return [*dict.fromkeys(known)] if len(known) == len(found) else []
 
     def strides(self, terms: Sequence[Term], *, few: bool) -> Sequence[ScalarAtom]:
         """Return the arguments that are strides: those that hit an element or not, or that long loops read along."""
@@ -131,6 +146,18 @@ class Versions:
         shorter = tuple(copied(rewrite(item, visit), self.names) for item in nest)
         condition = build.apply("ge", build.integer(FEW), last.stop)
         return (If(condition=condition, then=shorter, otherwise=nest),)
+
+
+@legality
+def at_worst(guard: Guard, elements: Sequence[Dimension]) -> Comparison | None:
+    """Return a guard of elements where it is least likely to hold, over parameters; None where that is unknown."""
+    if not isinstance(guard, Comparison) or guard.equal or not guard.polynomial.is_affine:
+        return None
+    rest = guard.polynomial
+    for each in elements:
+        (end,) = each.lower if rest.factor((each.atom,)) > 0 else each.upper
+        rest = rest.substitute({each.atom: end.numerator})
+    return Comparison(rest) if all(map(is_parameter, rest.atoms())) else None
 
 
 def _down(nest: Block) -> list[For]:

@@ -137,8 +137,9 @@ def _outside(loop: For, place: Place, depth: int) -> tuple[Expression, ...] | No
 @legality
 def _divides(node: Node) -> bool:
     """Whether a node divides by what may be 0 where no iteration has asked."""
-    divides = isinstance(node, Apply) and node.operator.name in {"floordiv", "mod"}
-    return divides and not isinstance(node.operands[1], Constant)
+    if not isinstance(node, Apply) or node.operator.name not in {"floordiv", "mod"}:
+        return False
+    return not isinstance(node.operands[1], Constant)
 
 
 def _depends(place: Place, added: Expression, loop: For, stored: frozenset[Tensor]) -> bool:

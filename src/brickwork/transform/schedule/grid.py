@@ -186,9 +186,9 @@ class GridPlanner(Planner):
         together = jammed or rows is not None
         if width > 1 or together:
             yield from self.unrolled(band[-1], UNROLLED_TOGETHER if together else UNROLLED)
+        outer = [*self.split(band[-1])]
+        yield from outer
         if sharing is None:
-            outer = [*self.split(band[-1])]
-            yield from outer
             yield from (item for each in outer for item in self.split(self.loop_of(each)))
         yield from self.steps(band[-1])
 

@@ -6,22 +6,40 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
+from brickwork.analysis.formula import Comparison
+from brickwork.analysis.inverted import Dimension, Divisible, Ratio
+from brickwork.analysis.polynomial import IndexAtom, SizeAtom, number, of_atom
 from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
 from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.interpret import Memory, run_program
-from brickwork.ir.nodes import Allocate, Apply, For, If, Kernel, Launch, Load, Program, Store, TensorType
+from brickwork.ir.nodes import (
+    Allocate,
+    Apply,
+    For,
+    If,
+    Kernel,
+    Launch,
+    Load,
+    Program,
+    Store,
+    Symbol,
+    Tensor,
+    TensorType,
+)
 from brickwork.ir.signature import Signature
 from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import read_symbols, statements, walk
 from brickwork.target.cuda import cuda_target
 from brickwork.target.target import Target
 from brickwork.transform.autodiff.gather import gather
+from brickwork.transform.autodiff.gather_versions import Versions, at_worst
 from brickwork.transform.derive import Backward, derive
 from brickwork.transform.pipeline import schedule_kernel
 from brickwork.transform.schedule.schedule import Bind, Level, Unroll
@@ -165,10 +183,11 @@ def cases() -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
     return made
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
 @pytest.mark.parametrize(("function", "arguments"), cases(), ids=lambda item: getattr(item, "__name__", ""))
-def test_each_contribution_is_added_once(function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+def test_each_contribution_is_added_once(function: Callable[..., Any], arguments: tuple[Any, ...], device: str) -> None:
     program = program_of(function, *arguments)
-    assert results(gathered(program), arguments) == results(program, arguments)
+    assert results(gathered(replace(program, device=device)), arguments) == results(program, arguments)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -255,6 +274,57 @@ def test_what_is_not_written_everywhere_is_filled(name: str) -> None:
     shapes = {**SHAPES, "strided": (numbers(3),), "diagonal": (numbers(3),)}
     program = gathered(program_of(getattr(scatters, name), *shapes[name]))
     assert any(isinstance(node, Allocate) and node.fill is not None for node in program.body)
+
+
+def test_guards_are_known_at_their_worst_where_they_are_of_elements_and_sizes() -> None:
+    element, other = (IndexAtom(Symbol("i", number, INT64), number, 1) for number in range(2))
+    size = of_atom(SizeAtom(Tensor("x", 0, TensorType(FLOAT32, 1)), 0))
+    axis = Dimension(element, (Ratio(number(0)),), (Ratio(size - number(1)),))
+    one, at = number(1), of_atom(element)
+    for value, worst in ((at - one, number(-1)), (number(8) - at, number(9) - size), (size - one, size - one)):
+        assert at_worst(Comparison(value), [axis]) == Comparison(worst)
+    for guard in (
+        Divisible(at, size),
+        Comparison(at - one, equal=True),
+        Comparison(at * size - one),
+        Comparison(at - of_atom(other)),
+    ):
+        assert at_worst(guard, [axis]) is None
+
+    def whole(*guards: Any, everywhere: bool = True, grid: bool = True) -> list[Comparison]:
+        inverse = SimpleNamespace(everywhere=everywhere, guards=guards, elements=[axis])
+        versions: Any = Versions
+        return versions(None, {}, None, grid).whole([SimpleNamespace(inverse=inverse)])
+
+    known = Comparison(at - one)
+    assert whole(known, known) == [Comparison(number(-1))]
+    assert not whole(known, everywhere=False)
+    assert not whole(known, grid=False)
+    assert not whole(known, Divisible(at, size))
+
+
+COLUMNS = [
+    (scatters.columns, (numbers(2, 3), numbers(2, n), m, at))
+    for n, m, at in ((4, 4, 0), (3, 4, 0), (3, 4, 1), (0, 4, 0))
+]
+BACKWARDS = [(scatters.backwards, (numbers(2, n), m)) for n, m in ((4, 4), (3, 5))]
+
+
+@pytest.mark.parametrize(("function", "arguments"), COLUMNS + BACKWARDS)
+def test_threads_have_a_form_for_terms_of_every_element(
+    function: Callable[..., Any], arguments: tuple[Any, ...]
+) -> None:
+    """Sizes tell whether each element has some. A processor masks those of others."""
+    program = program_of(function, *arguments)
+    on_grid = gathered(replace(program, device="cuda"))
+    assert results(on_grid, arguments) == results(program, arguments)
+    assert [_has_bare_form(item) for item in (on_grid, gathered(program))] == [True, False]
+
+
+def _has_bare_form(program: Program) -> bool:
+    """Whether there is a form without a condition inside."""
+    choices = [node for node in walk(program) if isinstance(node, If) and node.otherwise]
+    return any(not any(isinstance(item, If) for item in walk(node.then)) for node in choices)
 
 
 def test_what_is_filled_for_the_form_of_other_arguments() -> None:
