@@ -3,8 +3,9 @@
     for i in range(a, b):          ->   if 0 <= a + w and b - 1 + w < size: the loop without the check
         check(0 <= i + w < size)        else: the loop as it is
 
-That is for loops in which no long loop stands, of processors: each is emitted twice. Indices are sums of the loop's
-index and of what the loop does not change, times constants, and remainders; what makes up a sum is tested to be small.
+That is for loops in which no long loop stands: each is emitted twice. On a grid it is for those that check nothing
+else, whose iterations then read at once. Indices are sums of the loop's index and of what the loop does not change,
+times constants, and remainders; what makes up a sum is tested to be small.
 Invariant: the test holds only if no check that it stands for could fail, whatever wraps; an index is not negative then.
 What an index is worth is asked at the place of its check (`analysis/definitions.py`), so a test is made of the loop's
 index and of what the loop does not change, and of nothing else.
@@ -51,19 +52,20 @@ TEST_LIMIT = 24
 """Comparisons of a test beyond which checking is thought cheaper."""
 
 
-def hoist_checks(block: Block) -> Block:
+def hoist_checks(block: Block, *, grid: bool = False) -> Block:
     """Return the block with the checks of its innermost loops tested before them."""
-    return tuple(map(_hoisted, block))
+    return tuple(_hoisted(statement, grid=grid) for statement in block)
 
 
-def _hoisted(statement: Statement) -> Statement:
+def _hoisted(statement: Statement, *, grid: bool) -> Statement:
     match statement:
         case For() if _is_innermost(statement):
-            return _versions(statement)
+            return _versions(statement, grid=grid)
         case For(body=body) | While(body=body):
-            return replace(statement, body=hoist_checks(body))
+            return replace(statement, body=hoist_checks(body, grid=grid))
         case If(then=then, otherwise=otherwise):
-            return replace(statement, then=hoist_checks(then), otherwise=hoist_checks(otherwise))
+            blocks = [hoist_checks(part, grid=grid) for part in (then, otherwise)]
+            return replace(statement, then=blocks[0], otherwise=blocks[1])
         case _:
             return statement
 
@@ -80,12 +82,12 @@ def _is_short(loop: For) -> bool:
     return isinstance(length, Constant) and length.value <= SHORT
 
 
-def _versions(loop: For) -> Statement:
+def _versions(loop: For, *, grid: bool) -> Statement:
     """Return the loop without the checks that are tested before it, or with them."""
     pass_ = _Pass(loop)
     body = pass_.block(loop.body, definitions_in(loop.body), frozenset())
     tests = tuple(pass_.tests)
-    if not tests or len(tests) > TEST_LIMIT:
+    if not tests or len(tests) > TEST_LIMIT or (grid and any(isinstance(node, Check) for node in statements(body))):
         return loop
     return If(condition=conjunction(tests), then=(replace(loop, body=body),), otherwise=(loop,), loc=loop.loc)
 

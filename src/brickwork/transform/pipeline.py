@@ -17,9 +17,9 @@
 6. guard: the careful copy of the body is taken before the schedule is applied to the fast one. Where loops were moved
    or an element put into a variable by proofs that may rest on the guards, it is taken from the source.
    persistent_blocks (only for grids): on the fast body before the schedule is applied, which leaves them alone.
-7. hoist_checks, with_interiors (only for processors): test the checks of innermost loops before them, then cut borders
+7. without_repeated (only for grids): of checks that are the same the first.
+   hoist_checks, with_interiors (only for processors): test the checks of innermost loops before them, then cut borders
    off those that check nothing; both need the loops as they are run.
-   without_repeated (only for grids): of checks that are the same the first.
 8. specialise: what the guards fix is put into the fast body last, so that analysis and schedule speak of the source; on
    processors what the host part established, too.
 9. outline_kernels (only for grids): cuts whole programs, once all kernels are scheduled.
@@ -416,7 +416,9 @@ def _fast(
     """
     long = frozenset(window.index for window in windows if len(windows) == 1)
     applied = body.restored(apply_schedule(body.body, schedule, analysis, long))
-    return specialise(without_repeated(applied) if target.grid else with_interiors(hoist_checks(applied)), fixed)
+    if target.grid:
+        return specialise(hoist_checks(without_repeated(applied), grid=True), fixed)
+    return specialise(with_interiors(hoist_checks(applied)), fixed)
 
 
 def schedule_program(

@@ -27,6 +27,7 @@ from brickwork.ir.nodes import (
     TensorType,
 )
 from brickwork.ir.walk import walk
+from brickwork.target.cuda import cuda_target
 from brickwork.transform.hoist_checks import hoist_checks
 from support.lowering import memory, program_of
 from support.scheduling import scheduled
@@ -140,6 +141,30 @@ FUNCTIONS = {
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_checks_are_tested_before_loops(function: Callable[..., object]):
     assert [(checked(node.then), checked(node.otherwise)) for node in choices(function)] == FUNCTIONS[function]
+
+
+def rows(x: torch.Tensor, at: torch.Tensor, out: torch.Tensor):
+    for i in range(len(at) - 1):
+        s = 0.0
+        for c in range(at[i], at[i + 1]):
+            s += x[c]
+        out[i] = s
+
+
+def taken(x: torch.Tensor, at: torch.Tensor, out: torch.Tensor):
+    for i in range(len(at) - 1):
+        s = 0.0
+        for c in range(at[i], at[i + 1]):
+            s += x[at[c]]
+        out[i] = s
+
+
+@pytest.mark.parametrize(("function", "found"), [(rows, [0, 1]), (taken, [2])])
+def test_grids_test_before_loops_that_check_nothing_else(function: Callable[..., object], found: list[int]):
+    program = program_of(function, memory([0.0], FLOAT64), memory([0], INT64), memory([0.0], FLOAT64))
+    (kernel,) = (node.kernel for node in walk(scheduled(program, cuda_target((9, 0)))) if isinstance(node, Launch))
+    loops = [node for node in walk(kernel.body) if isinstance(node, For) and node.index.name == "c"]
+    assert sorted({checked((loop,)) for loop in loops}) == found
 
 
 def test_indices_that_are_tested_count_from_the_start():
