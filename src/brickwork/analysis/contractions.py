@@ -100,7 +100,7 @@ class Factor:
                     and row in read_symbols(bound)
                     and not deep & read_symbols(bound)
                     and not any(isinstance(node, Load) for node in walk(bound))
-                    and is_monotone(bound, frozenset({row}))
+                    and _is_monotone(bound, frozenset({row}))
                 ):
                     found.append(bound)
                 case _:
@@ -344,7 +344,7 @@ class _Names:
                 loops = self.of(bound)
                 if loops & self.deep or read_symbols(bound) & self.origins.keys():
                     return None
-                if loops and not is_monotone(bound, loops):
+                if loops and not _is_monotone(bound, loops):
                     return None
                 if loops:
                     found.append(build.apply(name, build.read(loop.index), bound))
@@ -363,7 +363,7 @@ class _Names:
 
 
 @legality
-def is_monotone(bound: Expression, loops: Names) -> bool:
+def _is_monotone(bound: Expression, loops: Names) -> bool:
     """Whether a bound only rises, or only falls, along the one loop that it goes with."""
     match bound:
         case Read():
@@ -372,7 +372,7 @@ def is_monotone(bound: Expression, loops: Names) -> bool:
             moving = [operand for operand in operands if read_symbols(operand) & loops]
             if operator.name not in {"add", "sub", "mul", "minimum", "maximum"} or len(moving) > 1:
                 return False
-            return is_monotone(moving[0], loops)
+            return _is_monotone(moving[0], loops)
         case _:
             return False
 

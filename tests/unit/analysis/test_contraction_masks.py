@@ -42,12 +42,9 @@ BEGIN = Assign(symbol=S, value=build.constant(0.0, FLOAT32))
 
 
 def found(
-    *statements: Statement,
-    rows: Sequence[Symbol] = (I,),
-    around: Sequence[For] | None = None,
-    facts: Sequence[Expression] = (),
+    *statements: Statement, rows: Sequence[Symbol] = (I,), around: Sequence[For] | None = None
 ) -> Contraction | None:
-    return find_contraction((BEGIN, *statements), frozenset(rows), frozenset({J}), around, facts=facts)
+    return find_contraction((BEGIN, *statements), frozenset(rows), frozenset({J}), around)
 
 
 def masks(contraction: Contraction | None) -> list[tuple[Expression, ...]]:
@@ -135,16 +132,12 @@ def in_range(index: Expression, size: Expression) -> tuple[Expression, Expressio
 
 
 def row_masks(
-    rows: For,
-    depth: tuple[Expression, Expression] = (ZERO, DEPTH),
-    index: Expression = i,
-    guard: Expression = GUARD,
-    facts: Sequence[Expression] = (),
+    rows: For, depth: tuple[Expression, Expression] = (ZERO, DEPTH), index: Expression = i, guard: Expression = GUARD
 ) -> tuple[Expression, ...]:
     """Return the masks of the first factor, which a mask of the other one guards."""
     terms = add(load(A, index, k), load(B, k, j))
     sums = loop(K, *depth, If(condition=guard, then=(terms,)))
-    return masks(found(sums, around=(rows, loop(J, ZERO, COLUMNS)), facts=facts))[0]
+    return masks(found(sums, around=(rows, loop(J, ZERO, COLUMNS))))[0]
 
 
 def test_loops_over_sizes_keep_accesses_in_range() -> None:
@@ -173,15 +166,6 @@ def test_other_indices_leave_masks() -> None:
     after = build.add(i, ONE)
     assert row_masks(loop(I, ZERO, ROWS), index=after) == in_range(after, ROWS)
     assert row_masks(loop(I, ZERO, ROWS), depth=(ZERO, SEVEN)) == in_range(k, DEPTH)
-
-
-def test_loops_over_sizes_that_facts_equate_keep_accesses_in_range() -> None:
-    depth, middle = Size(tensor=B, axis=0), Size(tensor=Y, axis=0)
-    through = build.apply("eq", middle, depth), build.apply("eq", DEPTH, middle)
-    for facts in ((build.apply("eq", depth, DEPTH),), through, through[::-1]):
-        assert row_masks(loop(I, ZERO, ROWS), depth=(ZERO, depth), facts=facts) == ()
-    for facts in ((), (build.apply("le", depth, DEPTH),), through[:1], (build.apply("ge", DEPTH, ONE),)):
-        assert row_masks(loop(I, ZERO, ROWS), depth=(ZERO, depth), facts=facts) == in_range(k, DEPTH)
 
 
 def test_its_own_masks_guard_a_factor() -> None:

@@ -86,7 +86,7 @@ def gather(program: Program, names: Names) -> Program:
         if not isinstance(statement, Launch) or statement.kernel.may_alias:
             body.append(statement)
             continue
-        fresh = _untouched(program.body[:place]).keys() - _exchanged(statement.kernel)
+        fresh = untouched(program.body[:place]).keys() - _exchanged(statement.kernel)
         results = _needed(program, program.body[place + 1 :])
         source = replace(statement.kernel, body=partial_sums(tables_first(statement.kernel.body), names))
         before = preconditions_of(program.body[:place], source.body)
@@ -104,7 +104,7 @@ def _exchanged(kernel: Kernel) -> frozenset[Tensor]:
     return effects(kernel.body).rebinds
 
 
-def _untouched(block: Block) -> dict[Tensor, Allocate]:
+def untouched(block: Block) -> dict[Tensor, Allocate]:
     """Return the tensors that are filled with zeros before, and that no kernel has changed since."""
     made = {
         node.tensor: node

@@ -60,7 +60,7 @@ from brickwork.transform.autodiff.branches import branched
 from brickwork.transform.autodiff.cancel_factors import cancel_factors
 from brickwork.transform.autodiff.element_extremes import Chosen, choose_element_extremes
 from brickwork.transform.autodiff.extremes import choose_extremes
-from brickwork.transform.autodiff.gather import gather
+from brickwork.transform.autodiff.gather import gather, untouched
 from brickwork.transform.autodiff.join_tapes import join_tapes
 from brickwork.transform.autodiff.kept_steps import keep_steps
 from brickwork.transform.autodiff.locations import with_locations
@@ -73,6 +73,7 @@ from brickwork.transform.autodiff.shifts import shifts
 from brickwork.transform.autodiff.shorter_tapes import shorten_tapes
 from brickwork.transform.autodiff.simplify import simplified
 from brickwork.transform.autodiff.single_exit import single_exit
+from brickwork.transform.autodiff.single_stores import store_once
 from brickwork.transform.autodiff.store_forwarding import summed_symbols
 from brickwork.transform.autodiff.sweep import Sweep
 from brickwork.transform.autodiff.sweep_order import in_source_order
@@ -92,7 +93,7 @@ from brickwork.transform.unguarded_analysis import unguarded_analysis
 
 
 def gathered(program: Program) -> Program:
-    """Return a program of gradients with its loops in gather form."""
+    """Return a program of gradients with its loops in gather form, and elements that are stored once."""
     names = fresh_names(program)
 
     def visit(statement: Statement) -> Statement:
@@ -101,7 +102,9 @@ def gathered(program: Program) -> Program:
         kernel = statement.kernel
         return replace(statement, kernel=replace(kernel, body=keep_steps(kernel.body, names)))
 
-    return shorten_tapes(gather(replace(program, body=tuple(map(visit, program.body))), names), names)
+    made = shorten_tapes(gather(replace(program, body=tuple(map(visit, program.body))), names), names)
+    first = next((place for place, item in enumerate(made.body) if isinstance(item, Launch)), 0)
+    return store_once(made, untouched(made.body[:first]), names)
 
 
 def backward(program: Program, derivation: Backward, signature: Signature) -> Program:
