@@ -48,6 +48,7 @@ from brickwork.taichi.graphs import in_graph, operator_for
 from brickwork.taichi.iteration import Iteration
 from brickwork.taichi.operators import Lowered, Operator, operator_of, result_tensor
 from brickwork.taichi.packing import MOST_ARGUMENTS, Numbers, pack, packed
+from brickwork.taichi.repeated import Ready, ready_for, types_of
 from brickwork.taichi.scalars import ScalarType
 from brickwork.taichi.sequences import is_sequence, items_of
 from brickwork.taichi.settings import sync
@@ -122,6 +123,7 @@ class Kernel:
         self.names = [*self.kinds]
         self.may_be_in_graphs = all(isinstance(each, NdarrayType | ScalarType) for each in self.kinds.values())
         self._instances: dict[Any, Instance] = {}
+        self._ready: dict[Any, Ready] = {}
         self._generation = state.generation()
         self._serial: dict[Any, frozenset[tuple[int, int]]] = {}
 
@@ -133,7 +135,16 @@ class Kernel:
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Run the kernel."""
-        return in_graph(self, args, named) if is_dynamo_compiling() else self.run(args, named)
+        if is_dynamo_compiling():
+            return in_graph(self, args, named)
+        ready = None if named else self._ready.get(types_of(args))
+        values = None if ready is None else ready.values(args)
+        if ready is None or values is None:
+            return self.run(args, named)
+        try:
+            return _told(ready.operator, *values)
+        except RaceError:  # of tensors that share memory, as none did before
+            return self.run(args, named)
 
     def run(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Run the kernel, outside of graphs."""
@@ -141,7 +152,15 @@ class Kernel:
             raise TaichiSyntaxError("Kernels cannot call other kernels. I.e., nested kernels are not allowed.")
         passed = self.bind(args, named)
         check_placed()
-        return self.checked(passed, lambda instance: self._recorded(self._launch(instance, passed)))
+        return self.checked(passed, lambda instance: self._ran(args, instance, passed))
+
+    def _ran(self, args: tuple[Any, ...], instance: Instance, passed: dict[str, Passed]) -> Any:
+        found = self._recorded(self._launch(instance, passed))
+        if len(args) == len(self.names):
+            ready = ready_for(self, args, instance)
+            if ready is not None:
+                self._ready[types_of(args)] = ready
+        return found
 
     @run_by_tracers
     def in_graphs(self, described: tuple[Any, ...]) -> tuple[str, tuple[int, ...]] | None:
@@ -161,6 +180,7 @@ class Kernel:
                 places = {(each.loc.line, each.loc.column) for each in error.diagnostics}
                 self._serial[key] = self._serial.get(key, frozenset()) | places
                 self._instances.pop(key)
+                self._ready.clear()
 
     def _recorded(self, launch: Launch) -> Any:
         """Run a launch; a tape that is on notes it."""
@@ -219,6 +239,7 @@ class Kernel:
         """Return the code for these arguments, compiled now if need be."""
         if self._generation != state.generation():
             self._instances.clear()
+            self._ready.clear()
             self._serial.clear()
             self._generation = state.generation()
         key = tuple(each.key for each in passed.values())
@@ -283,16 +304,9 @@ class Kernel:
         instance = launch.instance
         written = [each for each, is_written in zip(launch.tensors, instance.mutated, strict=True) if is_written]
         leaves = any(each.requires_grad and each.is_leaf for each in written)
-        try:
-            with torch.set_grad_enabled(torch.is_grad_enabled() and not leaves):
-                key = {KEY: launch.key[0]} if launch.key else {}
-                found = instance.operator.call(*launch.tensors, *launch.numbers, **key)
-        except IndexError as error:
-            raise TaichiOutOfBoundsError(with_cells(f"Out of bound access: {error}")) from None
-        except ZeroDivisionError as error:
-            raise TaichiDivisionError(str(error)) from None
-        except AssertionError as error:
-            raise TaichiAssertionError(str(error)) from None
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not leaves):
+            key = {KEY: launch.key[0]} if launch.key else {}
+            found = _told(instance.operator.call, *launch.tensors, *launch.numbers, **key)
         if instance.returns is None:
             return None
         lists: list[Any] = [_numbers(each) for each in ([found] if isinstance(found, torch.Tensor) else found)]
@@ -368,6 +382,18 @@ def _companion(bound: Bound, passed: dict[str, Passed], names: list[str], part: 
         return array.grad if part == "grad" and array.has_grad else None
     found = getattr(bound.owner, part, None)
     return None if found is None or found.data is None else lambda: found.storage
+
+
+def _told(operator: Callable[..., Any], *values: Any, **key: Any) -> Any:
+    """Call an operator; its errors are raised as Taichi's."""
+    try:
+        return operator(*values, **key)
+    except IndexError as error:
+        raise TaichiOutOfBoundsError(with_cells(f"Out of bound access: {error}")) from None
+    except ZeroDivisionError as error:
+        raise TaichiDivisionError(str(error)) from None
+    except AssertionError as error:
+        raise TaichiAssertionError(str(error)) from None
 
 
 def _is_tuple(returns: Any) -> bool:

@@ -125,6 +125,11 @@ def recorder() -> Any:
     return getattr(_state.local, "recorder", None)
 
 
+def is_quiet() -> bool:
+    """Return whether a call of a kernel is that and nothing else: no tape records it, and all fields have cells."""
+    return builder() is None and recorder() is None and not _state.unplaced
+
+
 def set_recorder(recorder: Any) -> Any:
     """Record on another tape from now on; return the one before."""
     before = getattr(_state.local, "recorder", None)
