@@ -278,7 +278,30 @@ def a_bound_is_a_variable(a: Tensor, b: Tensor, y: Tensor) -> None:
             y[i, j] = s
 
 
+def a_factor_is_computed_from_an_element_read_before(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            t = a[i, 0]
+            s = 0.0
+            for k in range(N):
+                s += (a[i, k] - t) * b[k, j]
+            y[i, j] = s
+
+
+def a_mask_is_computed_from_an_element_read_before(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            t = a[i, 0]
+            s = 0.0
+            for k in range(N):
+                if a[i, k] > t:
+                    s += a[i, k] * b[k, j]
+            y[i, j] = s
+
+
 OTHERS = [
+    a_factor_is_computed_from_an_element_read_before,
+    a_mask_is_computed_from_an_element_read_before,
     a_term_goes_on_in_the_outer_loop,
     one_side_is_in_both,
     a_bound_is_a_variable,

@@ -31,7 +31,7 @@ from brickwork.target.cuda import cuda_target
 from brickwork.transform.hoist_checks import hoist_checks
 from support.lowering import memory, program_of
 from support.scheduling import scheduled
-from support.written import extent, load, loop, op, symbol, whole
+from support.written import extent, let, load, loop, op, symbol, whole
 
 
 def window(x: torch.Tensor, at: torch.Tensor, out: torch.Tensor):
@@ -181,6 +181,7 @@ def resolves(node: Load | Store) -> bool:
 
 
 X, AT, N, C = Tensor("x", 0, TensorType(FLOAT64, 1)), Tensor("at", 1, TensorType(INT64, 1)), symbol("n"), symbol("c")
+LENGTH = symbol("length")
 
 
 @pytest.mark.parametrize(
@@ -225,10 +226,25 @@ def test_indices_that_wrap_or_fail_or_depend_on_elements(index: Expression):
     assert not is_tested(index)
 
 
-def is_tested(index: Expression) -> bool:
-    inside = op("logical_and", op("ge", index, op("neg", extent(X))), op("lt", index, extent(X)))
+@pytest.mark.parametrize(
+    ("size", "after", "tested"),
+    [
+        (whole(LENGTH), (), True),
+        (whole(LENGTH), (let(LENGTH, op("add", LENGTH, 1)),), False),
+        (op("add", C, 9), (), False),
+        (load(AT, N), (), False),
+    ],
+    ids=["a length", "a length that changes", "one for each iteration", "an element"],
+)
+def test_sizes_are_known_before_the_loop(size: Expression, after: Block, tested: bool):
+    assert is_tested(whole(C), size, after) is tested
+
+
+def is_tested(index: Expression, size: Expression | None = None, after: Block = ()) -> bool:
+    size = size or extent(X)
+    inside = op("logical_and", op("ge", index, op("neg", size)), op("lt", index, size))
     check = Check(condition=inside, failure=Failure(FailureKind.INDEX, ""))
-    (found,) = hoist_checks((loop(C, 0, N, check),))
+    (found,) = hoist_checks((loop(C, 0, N, check, *after),))
     return isinstance(found, If)
 
 
