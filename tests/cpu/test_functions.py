@@ -203,3 +203,23 @@ def test_functions_that_are_refused_say_what_to_write() -> None:
     for function, advice in ((in_range, "low <= i < high"), (exact_sum, "write `sum`")):
         with pytest.raises(bw.CompileError, match=advice):
             bw.op(f"functions::{function.__name__}")(function)(torch.ones(3))
+
+
+def powers(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        for k in range(x.shape[1]):
+            out[i, k] = x[i, k] ** 1.7 if x[i, k] > 0.25 else math.log10(x[i, k] + 3.0)
+    return out
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_short_rows_call_functions_for_lanes_that_take_part(dtype: torch.dtype) -> None:
+    operator = bw.op(f"functions::powers_{str(dtype)[6:]}")(powers)
+    x = torch.linspace(-1.0, 3.0, 3 * 67, dtype=dtype)[torch.randperm(3 * 67)].reshape(3, 67)
+    wide = operator(x)
+    torch.testing.assert_close(wide, torch.where(x > 0.25, x.clamp(min=0.0) ** 1.7, torch.log10(x + 3.0)))
+    for length in (1, 4, 8, 9, 15, 16, 17, 24, 31, 33):
+        assert torch.equal(operator(x[:, :length].contiguous()), wide[:, :length])
+    code = operator.inspect("llvm", x)
+    assert "Sleef_pow" not in code or "taking" in code

@@ -1,13 +1,14 @@
 """Calls of mathematical functions: SLEEF's vectors as libtorch exports them, else the C library lane by lane.
 
 Invariant: a function gives the same bits for an operand in whatever lane and at whatever width it stands; so a scalar
-is put into a vector of its own. Variants are those of eager torch (errors of about one unit in the last place).
+is put into a vector of its own. Variants are those of eager torch (errors of about one unit in the last place). Of more
+lanes than a vector of the library has, those are left out of which none takes part: short loops have few that do.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from brickwork.codegen import libdevice, trigonometry
 from brickwork.codegen.builder import float_constant
@@ -96,11 +97,34 @@ def _call_library(state: State, stem: str, scalar: str, operands: Sequence[str],
     symbol = f"Sleef_{stem}{'f' if scalar == 'float' else 'd'}{lanes}_{_VARIANTS[stem]}{extension}"
     kind = f"<{lanes} x {scalar}>"
     state.module.declare(symbol, kind, [kind] * len(operands), "nounwind willreturn memory(none)")
-    parts: list[str] = []
-    for start in range(0, width, lanes):
+
+    def call(start: int) -> str:
         pieces = [piece(state, operand, scalar, width, start=start, lanes=lanes) for operand in operands]
-        parts.append(state.writer.call(kind, f"@{symbol}", [f"{kind} {item}" for item in pieces]))
+        return state.writer.call(kind, f"@{symbol}", [f"{kind} {item}" for item in pieces])
+
+    # The first lane takes part more often than not.
+    masked = state.mask is not None and width == state.width
+    starts = range(0, width, lanes)
+    parts = [_if_any(state, kind, call, start, lanes) if masked and start else call(start) for start in starts]
     return join_pieces(state, parts, scalar, width, lanes)
+
+
+def _if_any(state: State, kind: str, call: Callable[[int], str], start: int, lanes: int) -> str:
+    """Return what a call gives for the lanes from `start` on; zeros, and no call, where none of them is active."""
+    writer = state.writer
+    if state.tail is not None:
+        some = writer.emit(f"icmp sgt i64 {state.tail}, {start}")
+    else:
+        bits = writer.emit(f"bitcast <{state.width} x i1> {state.mask} to i{state.width}")
+        own = writer.emit(f"and i{state.width} {bits}, {((1 << lanes) - 1) << start}")
+        some = writer.emit(f"icmp ne i{state.width} {own}, 0")
+    before, taking, after = writer.block, writer.label("taking"), writer.label("called")
+    writer.branch_if(some, taking, after)
+    writer.place(taking)
+    answer = call(start)
+    end = writer.block
+    writer.place(after)
+    return writer.emit(f"phi {kind} [zeroinitializer, %{before}], [{answer}, %{end}]")
 
 
 def piece(state: State, text: str, scalar: str, width: int, *, start: int, lanes: int) -> str:
