@@ -6,8 +6,9 @@
         if j < m - 1: v += x[j + 1]           for j in range(m - 1, m): as it is
         out[j] = v
 
-That is for loops of processors that hold no long ones, in order or in lanes, and check nothing. What a condition that
-the loop does not change is to be there is tested before it; where the tests fail, all of the loop runs as it is.
+That is for loops of processors that may be long and hold no such ones, in order or in lanes, and check nothing. What a
+condition that the loop does not change is to be there is tested before it; where the tests fail, all of the loop runs
+as it is.
 Invariant: the same statements run in the same order.
 """
 
@@ -40,8 +41,10 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.walk import assigned_symbols, statements, walk
 from brickwork.legality import hazard, legality
+from brickwork.records import dataclass
 from brickwork.transform.borders import NEAR, Borders, Line
 from brickwork.transform.guard import conjunction
+from brickwork.transform.iteration_bounds import Ranges
 
 LARGEST = 600
 """Nodes of a body beyond which it is not written three times."""
@@ -51,26 +54,63 @@ BORDER_OPERATORS = frozenset({"minimum", "maximum", "mod"})
 def with_interiors(block: Block) -> Block:
     """Return a block in which the interiors of loops run by themselves."""
     highest = max((symbol.number for symbol in assigned_symbols(block)), default=0)
-    return _block(block, count(highest + 1), {})
+    return _Cutter(count(highest + 1), Ranges(frozenset(), _literals(block))).block(block, {})
 
 
-def _block(block: Block, numbers: Iterator[int], around: Mapping[Symbol, For]) -> Block:
-    return tuple(item for statement in block for item in _parts(statement, numbers, around))
+def _literals(block: Block) -> dict[Symbol, tuple[Constant, Constant]]:
+    """Return the least and the greatest value of the integers that are assigned literals alone."""
+    assigned = [node for node in statements(block) if isinstance(node, Assign) and node.symbol.dtype is INT64]
+    others = {node.symbol for node in assigned if not isinstance(node.value, Constant)}
+    values: dict[Symbol, list[Constant]] = {}
+    for node in assigned:
+        if isinstance(node.value, Constant) and node.symbol not in others:
+            values.setdefault(node.symbol, []).append(node.value)
+    ends = {symbol: sorted(found, key=lambda each: each.value) for symbol, found in values.items()}
+    return {symbol: (found[0], found[-1]) for symbol, found in ends.items()}
 
 
-def _parts(statement: Statement, numbers: Iterator[int], around: Mapping[Symbol, For]) -> Block:
-    match statement:
-        case For() if _may_be_cut(statement) and _is_worth(statement):
-            return _cut(statement, numbers, around)
-        case For(body=body):
-            return (replace(statement, body=_block(body, numbers, {**around, statement.index: statement})),)
-        case While(body=body):
-            return (replace(statement, body=_block(body, numbers, around)),)
-        case If(then=then, otherwise=otherwise):
-            parts = [_block(part, numbers, around) for part in (then, otherwise)]
-            return (replace(statement, then=parts[0], otherwise=parts[1]),)
-        case _:
-            return (statement,)
+@dataclass(frozen=True, slots=True)
+class _Cutter:
+    """Cuts the loops of one block; `numbers` are for new indices, and `ranges` say how long loops are at most."""
+
+    numbers: Iterator[int]
+    ranges: Ranges
+
+    def block(self, block: Block, around: Mapping[Symbol, For]) -> Block:
+        """Return a block that stands in the loops `around` with their interiors by themselves."""
+        return tuple(item for statement in block for item in self.parts(statement, around))
+
+    def parts(self, statement: Statement, around: Mapping[Symbol, For]) -> Block:
+        """Return a statement as one, or as several."""
+        match statement:
+            case For() if _may_be_cut(statement) and self.is_worth(statement):
+                return _cut(statement, self.numbers, around)
+            case For(body=body):
+                return (replace(statement, body=self.block(body, {**around, statement.index: statement})),)
+            case While(body=body):
+                return (replace(statement, body=self.block(body, around)),)
+            case If(then=then, otherwise=otherwise):
+                parts = [self.block(part, around) for part in (then, otherwise)]
+                return (replace(statement, then=parts[0], otherwise=parts[1]),)
+            case _:
+                return (statement,)
+
+    def is_worth(self, loop: For) -> bool:
+        """Whether a loop is long, and its iterations are small enough to be written three times."""
+        inside = (node for node in statements(loop.body) if isinstance(node, For))
+        small = all(map(self.is_part, inside)) and sum(1 for _ in walk(loop.body)) <= LARGEST
+        return small and not self.is_short(loop)
+
+    def is_part(self, loop: For) -> bool:
+        """Whether a loop belongs to an iteration of the one around it: it has no interior of its own."""
+        plain = self.is_short(loop) or not any(isinstance(node, If) for node in loop.body)
+        return loop.role is Role.SEQUENTIAL and plain
+
+    def is_short(self, loop: For) -> bool:
+        """Whether a loop has few iterations: its parts would begin and end more often than they spare conditions."""
+        length = build.sub(loop.stop, loop.start)
+        most = length if isinstance(length, Constant) else self.ranges.iterations(loop)
+        return isinstance(most, Constant) and most.value <= 2 * NEAR
 
 
 @legality
@@ -82,12 +122,6 @@ def _may_be_cut(loop: For) -> bool:
     return not any(isinstance(node, Check | While) for node in statements(loop.body)) and not _leaves(loop.body)
 
 
-def _is_worth(loop: For) -> bool:
-    """Whether a loop is long, and its iterations are small enough to be written three times."""
-    inside = (node for node in statements(loop.body) if isinstance(node, For))
-    return not _is_short(loop) and all(map(_is_part, inside)) and sum(1 for _ in walk(loop.body)) <= LARGEST
-
-
 @hazard
 def _leaves(block: Block) -> bool:
     """Whether a loop with this body may end before its last iteration."""
@@ -95,16 +129,6 @@ def _leaves(block: Block) -> bool:
         isinstance(node, Break) or (isinstance(node, If) and (_leaves(node.then) or _leaves(node.otherwise)))
         for node in block
     )
-
-
-def _is_part(loop: For) -> bool:
-    """Whether a loop belongs to an iteration of the one around it: it has no interior of its own."""
-    return loop.role is Role.SEQUENTIAL and (_is_short(loop) or not any(isinstance(node, If) for node in loop.body))
-
-
-def _is_short(loop: For) -> bool:
-    length = build.sub(loop.stop, loop.start)
-    return isinstance(length, Constant) and length.value <= 2 * NEAR
 
 
 def _cut(loop: For, numbers: Iterator[int], around: Mapping[Symbol, For]) -> Block:

@@ -1,5 +1,7 @@
 """The middle of a loop runs without the conditions of its borders; what runs, and in which order, stays the same."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -8,7 +10,7 @@ from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.interpret import Memory
 from brickwork.ir.nodes import Apply, Assign, Break, Check, For, If, Launch, Reduction, Role, Select, Symbol, While
 from brickwork.ir.operators import OPERATORS
-from brickwork.ir.walk import statements, walk
+from brickwork.ir.walk import rewrite, statements, walk
 from brickwork.transform.canonical.form import canonical
 from brickwork.transform.interior import with_interiors
 from support.lowering import memory, program_of
@@ -298,6 +300,37 @@ def test_loops_that_check_or_end_are_not_cut():
     roles = [loop(role=Role.PARALLEL), loop(unrolled=2), loop(role=Role.VECTOR), loop(reductions=total)]
     for whole in (loop(failing), loop(ends), loop(goes_on), loop(again), *roles):
         assert with_interiors((whole,)) == (whole,)
+
+
+def as_far_as_branches_say(x: Tensor, y: Tensor) -> None:
+    i = 0
+    while i < x.shape[0]:
+        more = 0
+        if x[i] > 0.0:
+            more = 3
+        if x[i] > 2.0:
+            more = 30
+        v = x[i]
+        for e in range(more):
+            if i + 1 + e < x.shape[0]:
+                v += x[i + 1 + e]
+        y[i] = v
+        i += 1 + more
+
+
+@pytest.mark.parametrize("most", [30, 33, "more"])
+def test_loops_that_branches_give_a_short_length_are_not_cut(most):
+    same(as_far_as_branches_say, row(9), row(9))
+    body = canonical(program_of(as_far_as_branches_say, row(9), row(9))).body
+    body = next(node.kernel.body for node in body if isinstance(node, Launch))
+
+    def change(node):
+        if isinstance(node, Assign) and node.value == build.integer(30):
+            return replace(node, value=build.read(node.symbol) if most == "more" else build.integer(most))
+        return node
+
+    body = tuple(rewrite(statement, change) for statement in body)
+    assert (with_interiors(body) == body) == (most == 30)
 
 
 def fast(function, *arguments):
