@@ -2,8 +2,8 @@
 
 README.md has the headlines (`headlines.py`), docs/guide/measured.md every table of every question with its plot
 (docs/images/measured/), docs/guide/programs.md the loop programs, docs/articles.md what three articles published
-beside the records (`articles.py`). The registers that kernels take are in
-`registers.py`.
+beside the records (`articles.py`). The registers that kernels take are in `registers.py`, what passes of Taichi's
+published tests in `taichi_tests.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import articles, contractions, headlines, loop_programs, registers
+from benchmarks import articles, contractions, headlines, loop_programs, registers, taichi_tests
 from benchmarks.cuda import programs
 from benchmarks.questions import QUESTIONS, RECORDS
 from brickwork.bench import plots, views
@@ -173,6 +173,7 @@ def main() -> None:
         write("docs/internals/cuda.md", "contractions", f"{contractions.markdown(found)}\n\n{said}")
     write_programs()
     write_articles()
+    write(taichi_tests.DOCUMENT, taichi_tests.MARK, taichi_tests.markdown(taichi_tests.load()))
 
 
 if __name__ == "__main__":

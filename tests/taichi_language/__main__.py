@@ -10,16 +10,22 @@ from __future__ import annotations
 import argparse
 import ast
 import collections
+import gc
+import importlib.util
 import json
 import os
 import re
 import signal
+import subprocess
 import sys
 import time
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+
+from benchmarks import taichi_tests
 
 LEFT_OUT = re.compile(
     r"\.(pointer|bitmasked|dynamic|hash|quant_array|bit_struct)\(|types\.quant|BitpackedFields|deactivate\(|"
@@ -156,6 +162,17 @@ def run_apart(path: Path, name: str, limit: int) -> Outcome:
     return Outcome(path.name, name, passed, time.perf_counter() - start, message)
 
 
+def _run(outcomes: list[Outcome], version: str) -> taichi_tests.Run:
+    """Return the outcomes as they are recorded."""
+    git = ["git", "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(git, capture_output=True, text=True, check=True, cwd=Path(__file__).parent).stdout.strip()
+    files: dict[str, taichi_tests.File] = {}
+    for name in sorted({each.file for each in outcomes}):
+        own = [each for each in outcomes if each.file == name]
+        files[name] = taichi_tests.File(len(own), tuple(sorted(each.name for each in own if not each.passed)))
+    return taichi_tests.Run(version, commit, str(datetime.now(UTC).date()), files)
+
+
 def main() -> int:
     """Run the functions and print how many passed."""
     parser = argparse.ArgumentParser(prog="python -m tests.taichi_language", description=__doc__)
@@ -164,9 +181,12 @@ def main() -> int:
     parser.add_argument("--every", type=int, default=1, help="only each so-manieth function")
     parser.add_argument("--first", type=int, default=0, help="the number of the first of them")
     parser.add_argument("--limit", type=int, default=60, help="seconds that a function may take")
-    parser.add_argument("--json", type=Path, help="a file for the outcomes")
+    parser.add_argument("--json", type=Path, help="a file for the outcomes, which a later run with it adds to")
+    parser.add_argument("--record", metavar="VERSION", help="write the record, of tests of this version of Taichi")
     parser.add_argument("-v", action="store_true", help="print each outcome")
     chosen = parser.parse_args()
+    if importlib.util.find_spec("autograd") is None:
+        parser.error("the tests of gradients compare nothing without the package `autograd`: install it")
     here = Path(__file__).parent
     sys.path.insert(0, str(here))
     import stand_in
@@ -178,6 +198,7 @@ def main() -> int:
     sys.path.insert(0, str(chosen.path.resolve()))
     names = functions(chosen.path.resolve(), chosen.pattern)[chosen.first :: chosen.every]
     outcomes = []
+    gc.freeze()  # what is loaded is not searched in each process
     for path, name in names:
         outcomes.append(run_apart(path, name, chosen.limit))
         last = outcomes[-1]
@@ -185,7 +206,12 @@ def main() -> int:
             said = "ok" if last.passed else f"FAILED {last.message[:400]}"
             print(f"{last.file}::{last.name} {last.seconds:.1f}s {said}", flush=True)
     if chosen.json:
+        before = json.loads(chosen.json.read_text()) if chosen.json.exists() else []
+        known = {(each.file, each.name): each for each in [*(Outcome(**each) for each in before), *outcomes]}
+        outcomes = [*known.values()]
         chosen.json.write_text(json.dumps([asdict(each) for each in outcomes], indent=0))
+    if chosen.record:
+        taichi_tests.save(_run(outcomes, chosen.record))
     passed = sum(each.passed for each in outcomes)
     by_file = collections.Counter(each.file for each in outcomes if not each.passed)
     print("failures by file:", ", ".join(f"{name} {count}" for name, count in by_file.most_common(40)))

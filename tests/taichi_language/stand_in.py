@@ -136,6 +136,8 @@ class _Runtime:
             return state.compiled
         if name == "compiling_callable":
             return types.SimpleNamespace(ast_builder=state.builder)
+        if name == "prog":
+            return types.SimpleNamespace(config=_Settings)
         if name in {"set_default_fp", "set_default_ip"}:
             return lambda kind: setattr(state.settings(), name.removeprefix("set_"), kind)
         raise AttributeError(name)
