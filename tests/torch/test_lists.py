@@ -327,8 +327,8 @@ def same_rows(x: torch.Tensor):
 
 def of_unknown_length(x: torch.Tensor):
     for i in range(x.shape[0]):
-        h = [0.0] * int(x[i])
-        x[i] = h[0]
+        h = [[0.0] * int(x[i]) for _ in range(2)]
+        x[i] = h[0][0]
 
 
 def returned(x: torch.Tensor):
@@ -382,8 +382,9 @@ def too_large(x: torch.Tensor):
 
 def sliced(x: torch.Tensor):
     for i in range(x.shape[0]):
-        h = [0.0] * 10
-        x[i] = h[1:3][0]
+        h = [[0.0] * 3 for _ in range(4)]
+        h[i][0] = x[i]
+        x[i] = h[1:3][0][0]
 
 
 def of_two_branches(x: torch.Tensor):
@@ -407,7 +408,7 @@ REFUSED = [
     (given_away_in_turns, "`b` stands for no list in the next iteration, as its list got another name"),
     (tuple_stored, "`h` is a tuple, or a list from outside of the loops: it is not stored into"),
     (too_large, "a list of 10000 items in a loop takes more than 64 KiB an iteration"),
-    (sliced, "a slice is not part of the language"),
+    (sliced, "a slice of a nested list"),
 ]
 
 

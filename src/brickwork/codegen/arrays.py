@@ -14,6 +14,8 @@ from brickwork.codegen.emitter_state import Array, State
 from brickwork.codegen.lane_access import Place, load_lanes, store_lanes
 from brickwork.codegen.lane_values import Uniform, Value, memory_type, type_suffix, vector_type
 from brickwork.codegen.operators import constant
+from brickwork.diagnostics.diagnostic import Diagnostic
+from brickwork.diagnostics.errors import CompileError
 from brickwork.ir.dtypes import BOOL
 from brickwork.ir.nodes import Block, Constant, For, If, Load, Local, Store, Tensor, While
 from brickwork.ir.walk import walk
@@ -79,6 +81,12 @@ def declare(state: State, statement: Local) -> None:
     if place is None:
         place = state.writer.alloca(f"[{count} x {vector_type(kind, width)}]")
         state.reserved[tensor, width] = place
+        stack = state.target.stack_bytes
+        taken = sum(prod(each.sizes) * each.type.dtype.size * lanes for each, lanes in state.reserved)
+        if taken > stack and not state.target.grid:
+            message = f"lists of one iteration take more than {stack >> 20} MiB of a thread's stack"
+            advice = "make long lists before the loops, or use tensors with a row for each iteration"
+            raise CompileError(Diagnostic(code="BW901", message=message, loc=statement.loc, help=advice))
     state.arrays[tensor] = Array(place, width, "ptr")
     if state.mask is not None:
         # Lanes that are masked out go through the same arithmetic, where what they load must not be anything.

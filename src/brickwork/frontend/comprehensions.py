@@ -40,6 +40,10 @@ def names_in(node: ast.AST) -> Iterator[str]:
             yield item.id if isinstance(item, ast.Name) else item.arg
 
 
+_PARTS = frozenset({"enumerate", "reversed", "zip"})
+"""Builtins that give what is run over."""
+
+
 class FreshNames:
     """Gives names that nothing else has."""
 
@@ -101,11 +105,25 @@ class Listed(ast.NodeTransformer):
             case [made] if name in {"sorted", "min", "max"} and self._sorts(node, name):
                 return self._sorted(node, name, made)
             case [ast.GeneratorExp() as made] if name in {"tuple", "list", "sorted"} or _is_extend(node.func):
-                node.args = [ast.copy_location(ast.ListComp(elt=made.elt, generators=made.generators), made)]
+                node.args = [_as_list(made)]
             case [made] if name in {"list", "sorted"} and self._called(made) == "range":
                 node.args = [self._listed(made)]
+            case [made] if name == "list" and self._called(made) in _PARTS:
+                return self._listed(made)
+            case [made] if name in {"sorted", "tuple"} and self._called(made) in _PARTS:
+                node.args = [self._listed(made)]
+            case [made] if name in {"max", "min"} and self._called(made) in _PARTS:
+                items = self._listed(made)
+                node.args = [ast.copy_location(ast.GeneratorExp(items.elt, items.generators), items)]
             case _:
                 pass
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.stmt:
+        """Write a generator that names are unpacked from as a list."""
+        self.generic_visit(node)
+        if isinstance(node.value, ast.GeneratorExp) and isinstance(node.targets[0], ast.Tuple | ast.List):
+            node.value = _as_list(node.value)
         return node
 
     def visit_For(self, node: ast.For) -> ast.stmt:
@@ -160,11 +178,15 @@ class Listed(ast.NodeTransformer):
         given = {id(each) for part in (key, made) for each in ast.walk(part)}
         return placed(whole, node, given)
 
-    def _listed(self, node: ast.expr) -> ast.expr:
+    def _listed(self, node: ast.expr) -> ast.ListComp:
         """Return `[i for i in range(n)]`."""
         name = self._names.fresh("item")
         target, read = (ast.copy_location(ast.Name(name, context), node) for context in (ast.Store(), ast.Load()))
         return ast.copy_location(ast.ListComp(read, [ast.comprehension(target, node, [], 0)]), node)
+
+
+def _as_list(node: ast.GeneratorExp) -> ast.expr:
+    return ast.copy_location(ast.ListComp(elt=node.elt, generators=node.generators), node)
 
 
 def _is_extend(node: ast.expr) -> bool:

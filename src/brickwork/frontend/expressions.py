@@ -188,6 +188,8 @@ def _subscript(state: State, frame: Frame, node: ast.Subscript, loc: Location) -
     if isinstance(owner, View) and owner.tensor not in state.lists and is_sliced(node):
         bounds = slice_operands(state, frame, node)
         return row_of(state, slab_of(state, kept_place(state, owner, position), bounds, loc), loc)
+    if isinstance(owner, Grown | View | Items) and is_sliced(node):
+        return state.slice_list(state, frame, owner, node)
     indices = index_operands(state, frame, node)
     owner = kept(state, owner, position, loc)
     if isinstance(owner, View):

@@ -7,7 +7,7 @@ check. In a loop a list of known room is a `Local`, up to 64 KiB; any other is s
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from brickwork.diagnostics.location import Location
@@ -122,12 +122,14 @@ def length(state: State, found: Grown, loc: Location) -> Expression:
     result = read(state.variable(_length_key(found.site, found.name)), loc)
     state.nonnegative.add(result)
     if found.tensors:
-        state.ranges[result] = integer(0, loc), add(_most(found, loc), integer(1, loc), loc)
+        state.ranges[result] = integer(0, loc), add(most_items(found, loc), integer(1, loc), loc)
     return result
 
 
-def _most(found: Grown, loc: Location) -> Expression:
+def most_items(found: Grown, loc: Location) -> Expression:
     """Return the room of a list as an expression that says whose it is; `allocate_grown` knows how much it is."""
+    if not found.tensors:
+        return integer(0, loc)
     return Size(tensor=found.tensors[0], axis=0, loc=loc)
 
 
@@ -306,15 +308,26 @@ def copy_items(state: State, target: Grown, source: Grown, loc: Location) -> Non
     refuse_running(state, target, loc)
     count = state.pin(length(state, source, loc), "length")
     state.nonnegative.add(count)
-    if source.form is not None:
-        example = item_at(state, source, integer(0, loc), loc)
-        _note_form(state, target, example, loc)
-        for one, other in zip(target.tensors, source.tensors, strict=True):
-            state.widen(state.lists[one].key, state.types[state.lists[other].key], target.name, loc)
-        if target.site not in state.bounded:
-            state.bounds[target.site].append(_most(source, loc))
-        _check_room(state, target, "le", "has room for {0} items, and gets {1}", count, loc)
-        emit_loop(state, count, lambda turn: store_at(state, target, turn, item_at(state, source, turn, loc), loc), loc)
+    if source.form is None:
+        _set_length(state, target, count, loc)
+        return
+    take_items(state, target, count, most_items(source, loc), lambda turn: item_at(state, source, turn, loc), loc)
+
+
+def take_items(
+    state: State,
+    target: Grown,
+    count: Expression,
+    most: Expression,
+    item: Callable[[Expression], Operand],
+    loc: Location,
+) -> None:
+    """Let a list have `count` items, and at most `most` of them; `item` gives each by its place."""
+    _note_form(state, target, item(integer(0, loc)), loc)
+    if target.site not in state.bounded:
+        state.bounds[target.site].append(most)
+    _check_room(state, target, "le", "has room for {0} items, and gets {1}", count, loc)
+    emit_loop(state, count, lambda turn: store_at(state, target, turn, item(turn), loc), loc)
     _set_length(state, target, count, loc)
 
 

@@ -125,19 +125,44 @@ def iterable(state: State, frame: Frame, node: ast.expr) -> Iterable:
             case _:
                 pass
     found = items_of(state, frame, operand(state, frame, node), node)
-    if isinstance(found, Row):
-        return Rows(found)
-    if isinstance(found, Grown):
-        count = state.pin(length(state, found, loc), "length")
-        return GrownItems(found, count)
-    found = settle(state, found, loc)
-    if isinstance(found, Items):
-        return Listed(found.items)
-    if isinstance(found, View) and not found.is_element and found.rank:
-        return Elements(found)
+    found = found if isinstance(found, Row | Grown) else settle(state, found, loc)
+    if (source := over(state, found, loc)) is not None:
+        return source
     number = isinstance(found, Value) or (isinstance(found, View) and found.is_element)
     advice = f"write `range({ast.unparse(node)})`" if number else advice_for(found, ITERABLE)
     raise error("BW008", f"a `for` cannot run over {describe(found)}", loc, advice)
+
+
+def over(state: State, found: Operand, loc: Location) -> Iterable | None:
+    """Return what runs over the items of something, if it has some."""
+    match found:
+        case Row():
+            return Rows(found)
+        case Grown():
+            return GrownItems(found, state.pin(length(state, found, loc), "length"))
+        case Items():
+            return Listed(found.items)
+        case View() if found.rank and not found.is_element:
+            return Elements(found)
+        case _:
+            return None
+
+
+def unpacked(state: State, frame: Frame, found: Operand, target: ast.Tuple | ast.List) -> Operand:
+    """Return the items that names in a tuple get; a row or a list has to have one for each."""
+    loc = frame.loc(target)
+    found = items_of(state, frame, found, target)
+    source = None if isinstance(found, Items) else over(state, found, loc)
+    if source is None:
+        return found
+    count, names = trips(source, loc), len(target.elts)
+    if any(isinstance(part, ast.Starred) for part in target.elts):
+        if not isinstance(count, Constant):
+            return found
+        names = int(count.value)
+    wanted, message = integer(names, loc), "{0} names are assigned, but there are {1} values"
+    state.check(apply("eq", count, wanted, loc=loc), FailureKind.VALUE, message, (wanted, count), loc)
+    return Items(tuple(item(state, source, integer(place, loc), loc) for place in range(names)))
 
 
 def _no_keywords(node: ast.Call, loc: Location) -> None:

@@ -311,7 +311,8 @@ class Splitter:
                 if node.value is None or self.is_allocation(node.value):
                     return False
                 stored = set(stored_names(node))
-                return bool(stored & (self.device | self.arrays)) or self.touches_elements(node)
+                of_loops = bool(stored & (self.device | self.arrays)) or self._unpacks(node)
+                return of_loops or self.touches_elements(node)
             case ast.If():
                 whole = [*all_nodes(node)]
                 if any(isinstance(item, ast.Return) or self._allocates(item) for item in whole):
@@ -319,9 +320,17 @@ class Splitter:
                 inner = any(self._is_lifted(item) or self._exchanges(item) for item in (*node.body, *node.orelse))
                 return inner or self.touches_elements(node.test)
             case ast.Delete():
-                return any(isinstance(item, ast.Name) and item.id in self.device for item in node.targets)
+                return any(root(item) in self.device | self.arrays for item in node.targets)
             case ast.Expr() | ast.Assert() | ast.Raise():
                 return self.touches_elements(node)
+            case _:
+                return False
+
+    def _unpacks(self, node: ast.stmt) -> bool:
+        """Return whether a statement gives names the items of a tensor."""
+        match node:
+            case ast.Assign(targets=[ast.Tuple() | ast.List()], value=ast.Name(id=name)):
+                return name in self.tensors
             case _:
                 return False
 

@@ -115,10 +115,13 @@ def list_names(
     made: set[str] = set()
     sized: set[str] = set()
     flows: list[tuple[str, str]] = []
-    for target, source in _assignments(function):
+    for target, given in _assignments(function):
+        source = given
+        while isinstance(source, ast.Subscript) and isinstance(source.slice, ast.Slice):
+            source = source.value
         if is_list(source, captured, local):
             made.add(target)
-            if _has_run_time_length(source) or is_made_to_grow(source, captured, local):
+            if source is not given or _has_run_time_length(source) or is_made_to_grow(source, captured, local):
                 sized.add(target)
             inner = copied(source, captured, local)
             if isinstance(inner, ast.Name):

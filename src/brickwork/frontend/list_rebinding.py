@@ -12,9 +12,9 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from brickwork.diagnostics.location import Location
-from brickwork.frontend.grown_lists import copy_items
+from brickwork.frontend.grown_lists import copy_items, let_grow
 from brickwork.frontend.indexing import list_name, load, size_of
-from brickwork.frontend.lowering_state import Binding, Frame, Growth, ListDemanded, State, Together
+from brickwork.frontend.lowering_state import Binding, Frame, ListDemanded, State, Together
 from brickwork.frontend.plain_loops import emit_loop
 from brickwork.frontend.rules import error, unsupported
 from brickwork.frontend.typing import Grown, Items, Operand, Value, View, parts_of
@@ -231,15 +231,13 @@ def grown_of(frame: Frame, node: ast.expr) -> Grown | None:
 def moves_grown(state: State, frame: Frame, name: str, found: Operand, loc: Location) -> bool:
     """Give a name that stands for a list, in a loop or a branch, the items of another one; return whether it is so."""
     before = bound_before(state, frame, name)
-    if not isinstance(before, Grown | Items) or before == found:
+    if not isinstance(before, Grown | Items | View) or before == found:
         return False
     if not frame.branches and not _is_outer(state, frame, name):
         return False
-    pair = [item for item in (before, found) if isinstance(item, Items) and item.site is not None]
-    if pair and any(isinstance(item, Grown) for item in (before, found)):
-        for site in (item.site for item in pair if item.site is not None):
-            state.growth.setdefault(site, Growth())
-        raise ListDemanded
+    if isinstance(before, Grown) != isinstance(found, Grown):
+        for each in (before, found):
+            let_grow(state, each)
     if not isinstance(before, Grown) or not isinstance(found, Grown):
         return False
     holders = [(each, key) for each in state.frames for key, item in each.bindings.items() if item == found]

@@ -11,11 +11,12 @@ import ast
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from math import prod
+from typing import NoReturn
 
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import is_nonnegative
 from brickwork.frontend.evaluation_order import kept
-from brickwork.frontend.expressions import operand, operands, value
+from brickwork.frontend.expressions import operand, operands
 from brickwork.frontend.grown_forms import grows, listed, make_grown
 from brickwork.frontend.indexing import load, scalar, size_of
 from brickwork.frontend.iterables import Iterable, Listed, is_listed, item, iterable, trips
@@ -25,8 +26,10 @@ from brickwork.frontend.lowering_state import (
     ITEM_BYTES,
     LARGEST,
     Frame,
+    Growth,
     Key,
     ListArray,
+    ListDemanded,
     LoopLevel,
     State,
     describe,
@@ -34,7 +37,7 @@ from brickwork.frontend.lowering_state import (
 from brickwork.frontend.plain_loops import emit_loop
 from brickwork.frontend.random_sites import place
 from brickwork.frontend.rules import error, unsupported
-from brickwork.frontend.typing import Items, Operand, Value, View, numbers_of
+from brickwork.frontend.typing import Grown, Items, Operand, Record, Value, View, numbers_of
 from brickwork.ir.build import add, apply, cast, integer, mul
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import Constant, Expression, Local, Statement, Store, Tensor, TensorType
@@ -203,6 +206,8 @@ class _Maker:
         loc = self.frame.loc(node)
         source = copied(node, self.frame.source.captured, self.frame.local)
         found = self.parts.operand(source if source is not None else node)
+        if isinstance(found, Grown):
+            self.grow()
         if isinstance(found, Items):
             return found, integer(len(found.items), loc)
         if not isinstance(found, View) or found.rank == 0:
@@ -249,7 +254,7 @@ class _Maker:
         if any(is_list(element, captured, local) for element in node.elts):
             advice = "write `[[0] * m for _ in range(n)]`"
             raise error("BW003", "all rows of this list are one and the same list", loc, advice)
-        items = [value(self.state, self.frame, element) for element in node.elts]
+        items = [self.number(operand(self.state, self.frame, element), sizes, loc) for element in node.elts]
         values = [Value(self.state.fix(item.expression, "item"), item.weak) for item in items]
         several = integer(len(values), loc)
         trips = count if len(values) == 1 else apply("floordiv", count, several, loc=loc)
@@ -298,7 +303,7 @@ class _Maker:
         if isinstance(found, Items):
             for number, item in enumerate(found.items):
                 at = add(indices[-1], integer(number, loc), loc)
-                self.store(scalar(self.state, item, loc), sizes, (*indices[:-1], at), loc)
+                self.store(self.number(item, sizes, loc), sizes, (*indices[:-1], at), loc)
             return
 
         def body(turn: Expression) -> None:
@@ -320,7 +325,18 @@ class _Maker:
         if isinstance(found, View) and found.rank and found.tensor in self.state.lists:
             advice = f"write a copy: `{ast.unparse(node)}[:]`"
             raise unsupported("a list inside a list that is indexed by a variable or stored into", loc, advice)
-        self.store(scalar(self.state, found, loc), sizes, indices, loc)
+        self.store(self.number(found, sizes, loc), sizes, indices, loc)
+
+    def number(self, found: Operand, sizes: tuple[Expression, ...], loc: Location) -> Value:
+        """Return an item as a number; a list of tuples or of values with parts is one that grows."""
+        if len(sizes) == 1 and isinstance(found, Items | Record):
+            self.grow()
+        return scalar(self.state, found, loc)
+
+    def grow(self) -> NoReturn:
+        """Begin anew, with a list that grows."""
+        self.state.growth.setdefault(self.key, Growth())
+        raise ListDemanded
 
     def store(self, item: Value, sizes: tuple[Expression, ...], indices: tuple[Expression, ...], loc: Location) -> None:
         """Store a value."""
@@ -360,6 +376,8 @@ class _Maker:
     def allocated(self, kind: TensorType, sizes: tuple[Expression, ...]) -> Tensor:
         state = self.state
         if state.allocate is None or not all(map(state.is_host, sizes)):
+            if len(sizes) == 1:
+                self.grow()
             message = "the length of a list depends on what the loops compute"
             raise unsupported(message, self.loc, "make it of a length that is known before the loops")
         if any(level.claimed for level in state.loops):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 
-from brickwork.frontend.environment import LOOPS, intrinsic, resolve
+from brickwork.frontend.environment import LOOPS, helper, intrinsic, resolve
 from brickwork.frontend.syntax import all_nodes
 
 PARTS = frozenset({"builtins.enumerate", "builtins.zip", "builtins.reversed", "builtins.tuple", "builtins.list"})
@@ -17,15 +17,19 @@ def head_name(node: ast.expr, captured: Mapping[str, object], local: frozenset[s
     return intrinsic(resolve(node.func, captured, local)) if isinstance(node, ast.Call) else None
 
 
+_HAVE_ITEMS = ast.Name | ast.Attribute | ast.Subscript | ast.Tuple | ast.List | ast.ListComp | ast.IfExp | ast.BinOp
+"""What a loop may run over by its form."""
+
+
 def is_iterable(node: ast.expr, captured: Mapping[str, object], local: frozenset[str]) -> bool:
     """Return whether a loop may run over an expression, as far as its form tells."""
     if isinstance(node, ast.Call):
         name = head_name(node, captured, local)
-        if name == "builtins.sorted":
+        if name == "builtins.sorted" or helper(resolve(node.func, captured, local)) is not None:
             return True
         parts = node.args[:1] if name == "builtins.enumerate" else node.args
         return name in LOOPS or (name in PARTS and all(is_iterable(item, captured, local) for item in parts))
-    return isinstance(node, ast.Name | ast.Attribute | ast.Subscript | ast.Tuple | ast.List | ast.IfExp | ast.BinOp)
+    return isinstance(node, _HAVE_ITEMS)
 
 
 def sources(

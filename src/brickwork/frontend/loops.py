@@ -26,10 +26,10 @@ from brickwork.frontend.iterables import (
     lists_of,
     range_of,
     trips,
+    unpacked,
 )
 from brickwork.frontend.loop_heads import jumps
 from brickwork.frontend.lowering_state import Binding, Frame, Key, LoopLevel, State, Variable, describe
-from brickwork.frontend.parts import items_of
 from brickwork.frontend.rules import error, unsupported
 from brickwork.frontend.tensor_rebinding import restore
 from brickwork.frontend.typing import Items, Operand, Value, View
@@ -306,9 +306,9 @@ def bind_target(state: State, frame: Frame, target: ast.expr, found: Operand, as
     if not isinstance(target, ast.Tuple | ast.List):
         assign(state, frame, target, found, loc)
         return
-    found = items_of(state, frame, found, target)
+    found = unpacked(state, frame, found, target)
     if not isinstance(found, Items):
-        raise error("BW008", f"the loop yields {describe(found)}", loc, _for_one(found, len(target.elts)))
+        raise error("BW008", f"the loop yields {describe(found)}", loc, _for_one(found))
     if len(target.elts) != len(found.items):
         message = f"the loop has {len(found.items)} indices, but {len(target.elts)} names"
         raise error("BW008", message, loc, "write one name for each index")
@@ -316,10 +316,8 @@ def bind_target(state: State, frame: Frame, target: ast.expr, found: Operand, as
         bind_target(state, frame, part, one, assign)
 
 
-def _for_one(found: Operand, names: int) -> str:
+def _for_one(found: Operand) -> str:
     """Return what to write where a loop gives one thing and its head has several names."""
-    if isinstance(found, View) and found.rank == names - 1:
-        return f"for the indices of all elements write `bw.indices({found.tensor.name})`; for rows, one name"
     if isinstance(found, Value):
         return "write one name, or `bw.ndrange(...)` with a size for each name"
     return "write one name"

@@ -206,6 +206,7 @@ class Known:
 
     types: dict[Key, ValueType] = field(default_factory=dict[Key, ValueType])
     arrays: set[Key] = field(default_factory=set[Key])
+    tuples: set[Key] = field(default_factory=set[Key])
     kept: set[Key] = field(default_factory=set[Key])
     growth: dict[Key, Growth] = field(default_factory=dict["Key", "Growth"])
     maybe: dict[Key, Operand] = field(default_factory=dict["Key", "Operand"])
@@ -224,10 +225,13 @@ class State:
     reduce: Callable[[State, Frame, ast.Call, str], Operand]
     make_list: Callable[[State, Frame, ast.expr, str], Operand]
     extend: Callable[[State, Frame, Grown, ast.expr], None]
+    slice_list: Callable[[State, Frame, Grown | View | Items, ast.Subscript], Operand]
     call_comparing: Callable[[State, Frame, Grown, str, ast.Call], Operand | None]
     types: dict[Key, ValueType] = field(default_factory=dict[Key, ValueType])
     arrays: set[Key] = field(default_factory=set[Key])
     """Lists that are arrays though their items are few."""
+    tuples: set[Key] = field(default_factory=set[Key])
+    """Calls of `min` and `max` that compare tuples."""
     kept: set[Key] = field(default_factory=set[Key])
     """Names that are read after a loop that certainly has given them a value."""
     growth: dict[Key, Growth] = field(default_factory=dict["Key", "Growth"])

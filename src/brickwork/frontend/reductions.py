@@ -15,12 +15,13 @@ from brickwork.frontend.calls import extremum
 from brickwork.frontend.comparisons import link
 from brickwork.frontend.evaluation_order import settle
 from brickwork.frontend.expressions import condition, operand, value
+from brickwork.frontend.indexing import scalar
 from brickwork.frontend.iterables import Iterable, item, trips
 from brickwork.frontend.loops import AssignTarget, Head, Loop, bind_target, enter, head_of, leave, lower_loop, new_flag
-from brickwork.frontend.lowering_state import Frame, Key, LoopLevel, State
+from brickwork.frontend.lowering_state import Frame, Key, ListDemanded, LoopLevel, State
 from brickwork.frontend.random_sites import place
 from brickwork.frontend.rules import error
-from brickwork.frontend.typing import Operand, Value, numbers_of, with_numbers
+from brickwork.frontend.typing import Items, Operand, Value, numbers_of, with_numbers
 from brickwork.ir.build import apply, cast, constant, integer, logical_not, read
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import Assign, Break, Expression, FailureKind, For, If, Statement, Symbol
@@ -54,7 +55,7 @@ def reduce(state: State, frame: Frame, call: ast.Call, name: str, assign: Assign
             found = _accumulated(state, frame, reduction)
         case "any" | "all":
             found = _decided(state, frame, reduction)
-        case _ if isinstance(generator.elt, ast.Tuple):
+        case _ if isinstance(generator.elt, ast.Tuple) or key in state.tuples:
             found = _extreme_items(state, frame, reduction)
         case _:
             found = _extreme(state, frame, reduction)
@@ -178,6 +179,16 @@ def _extreme(state: State, frame: Frame, reduction: _Reduction) -> Value:
     return _result(state, key, loc)
 
 
+def _number(state: State, frame: Frame, reduction: _Reduction) -> Value:
+    """Return what is compared; begin anew where that has turned out to be a tuple."""
+    node = reduction.generator.elt
+    found = operand(state, frame, node)
+    if isinstance(found, Items):
+        state.tuples.add(reduction.key)
+        raise ListDemanded
+    return scalar(state, found, frame.loc(node))
+
+
 def _extreme_items(state: State, frame: Frame, reduction: _Reduction) -> Operand:
     """Return the first of the least, or greatest, tuples."""
     _options(state, frame, reduction, [], 1)
@@ -241,7 +252,7 @@ def _compared(state: State, frame: Frame, reduction: _Reduction, axis: Iterable,
     def turn(position: Expression) -> Value:
         saved = enter(state, frame, LoopLevel(position, count, regular, dict(frame.bindings), frame.path))
         bind_target(state, frame, target, item(state, axis, position, loc), reduction.assign)
-        found = value(state, frame, reduction.generator.elt)
+        found = _number(state, frame, reduction)
         leave(state, frame, saved)
         return found
 
@@ -263,7 +274,7 @@ def _by_a_flag(state: State, frame: Frame, reduction: _Reduction, head: Head, de
     position = len(state.block)
 
     def body() -> None:
-        one = value(state, frame, reduction.generator.elt)
+        one = _number(state, frame, reduction)
         one = Value(state.fix(one.expression), one.weak)
         first: list[Statement] = []
         with state.into(first):

@@ -256,6 +256,9 @@ class _Rewriter(ast.NodeTransformer):
         owner, index = self._visited(node.value), self._visited(node.slice)
         if isinstance(node.ctx, ast.Load):
             return self._run("get", node, owner, index, name)
+        if isinstance(node.ctx, ast.Del):
+            deleted = ast.Subscript(value=owner, slice=index, ctx=ast.Del())
+            return ast.fix_missing_locations(ast.copy_location(deleted, node))
         element = self._run("place", node, owner, index, name)
         made = ast.Subscript(value=element, slice=ast.Constant(value=0), ctx=ast.Store())
         return ast.fix_missing_locations(ast.copy_location(made, node))

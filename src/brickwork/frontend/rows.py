@@ -43,7 +43,7 @@ def slab_of(state: State, view: View, parts: Sequence[Operand | Bounds], loc: Lo
         raise error("BW102", message, loc, "write at most one for each dimension")
     for part in parts:
         if isinstance(part, tuple):
-            axes.append(_along(state, size(tensor, len(axes), loc), part, loc))
+            axes.append(along(state, size(tensor, len(axes), loc), part, loc))
         else:
             # The index is resolved as that of the axis it stands at; the axes before it do not matter.
             before = tuple(integer(0, loc) for _ in axes)
@@ -54,7 +54,7 @@ def slab_of(state: State, view: View, parts: Sequence[Operand | Bounds], loc: Lo
     return Slab(tensor, tuple(fixed))
 
 
-def _along(state: State, extent: Expression, bounds: Bounds, loc: Location) -> Along:
+def along(state: State, extent: Expression, bounds: Bounds, loc: Location) -> Along:
     """Return how a slice runs along an axis: bounds beyond its ends are those ends, as in Python."""
     lower, upper = (None if item is None else _bound(state, item, loc) for item in bounds[:2])
     start = integer(0, loc) if lower is None else _clamped(state, lower, extent, loc)

@@ -22,8 +22,9 @@ from brickwork.frontend.expressions import (
     value,
 )
 from brickwork.frontend.given_numbers import as_given
-from brickwork.frontend.grown_lists import item_at, let_grow, place_of, store_at
+from brickwork.frontend.grown_lists import item_at, let_grow, place_of, pop, refuse_running, store_at
 from brickwork.frontend.indexing import advice_for, index, load, scalar
+from brickwork.frontend.iterables import unpacked
 from brickwork.frontend.list_forms import is_list
 from brickwork.frontend.list_rebinding import (
     grown_of,
@@ -48,7 +49,7 @@ from brickwork.frontend.lowering_state import (
 )
 from brickwork.frontend.name_binding import assign_name
 from brickwork.frontend.optional_numbers import demand, present_if
-from brickwork.frontend.parts import as_record, binary_operand, item_of, items_of, store_item
+from brickwork.frontend.parts import as_record, binary_operand, item_of, store_item
 from brickwork.frontend.raised import only_raise
 from brickwork.frontend.row_forms import is_sliced
 from brickwork.frontend.rows import combined, row_of, slab_of, store_row
@@ -201,7 +202,7 @@ def assign_target(state: State, frame: Frame, target: ast.expr, found: Operand, 
             else:
                 store(state, place, scalar(state, found, loc), loc)
         case ast.Tuple() | ast.List():
-            found = items_of(state, frame, found, target)
+            found = unpacked(state, frame, found, target)
             if not isinstance(found, Items):
                 advice = advice_for(found, "unpack a tuple of that length")
                 raise error("BW101", f"{describe(found)} cannot be unpacked", loc, advice)
@@ -267,10 +268,17 @@ def _gathered(frame: Frame, target: ast.Tuple | ast.List, found: Items) -> Items
 
 
 def _delete(state: State, frame: Frame, node: ast.Delete) -> None:
-    """Forget names: reading them is refused from here on."""
+    """Forget names: reading them is refused from here on; take items out of lists."""
     for target in node.targets:
+        if isinstance(target, ast.Subscript) and not is_sliced(target):
+            owner = operand(state, frame, target.value)
+            let_grow(state, owner)
+            if isinstance(owner, Grown):
+                refuse_running(state, owner, frame.loc(target))
+                pop(state, owner, value(state, frame, target.slice), frame.loc(target))
+                continue
         if not isinstance(target, ast.Name):
-            raise error("BW002", "only a name can be deleted", frame.loc(target), "leave it out")
+            raise error("BW002", "only a name or an item of a list can be deleted", frame.loc(target), "leave it out")
         state.lookup(frame, target.id, frame.loc(target))
         frame.bindings.pop(target.id)
         state.assigned.discard((frame.path, target.id))
@@ -378,6 +386,8 @@ def _combine(state: State, frame: Frame, node: ast.AugAssign, before: Operand) -
 def _store_grown(state: State, frame: Frame, grown: Grown, target: ast.Subscript, found: Operand) -> None:
     """Lower `h[i] = x` of a list that grows."""
     position, loc = len(state.block), frame.loc(target)
+    if is_sliced(target):
+        raise error("BW002", "a slice of a list is stored into", loc, "make a new list: `h[:a] + new + h[b:]`")
     at = value(state, frame, target.slice)
     found = kept(state, found, position, loc)
     store_at(state, grown, place_of(state, grown, at, loc), found, loc)

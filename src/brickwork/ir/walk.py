@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from math import prod
 from typing import Any, TypeVar, cast, get_args
 
 from brickwork.ir.nodes import (
@@ -17,6 +18,7 @@ from brickwork.ir.nodes import (
     For,
     Kernel,
     Load,
+    Local,
     Node,
     Program,
     Read,
@@ -203,6 +205,12 @@ def read_symbols(root: Node | Iterable[Node]) -> frozenset[Symbol]:
         found = _NONE.union(own, *map(read_symbols, children(root)))
         object.__setattr__(root, "reads", found)
     return found
+
+
+def local_bytes(block: Iterable[Node]) -> int:
+    """Return how much memory the locals take that a block declares, constant tables aside."""
+    declared = {node.tensor for node in statements(block) if isinstance(node, Local) and not node.values}
+    return sum(prod(tensor.sizes) * tensor.type.dtype.size for tensor in declared)
 
 
 def free_tensors(block: Block) -> tuple[Tensor, ...]:

@@ -38,6 +38,8 @@ class Target:
     """Bytes that a processor's caches load at once: 64 on x86-64 and on most ARM cores."""
     cache_bytes: int = 1 << 15
     """Bytes of a core's nearest cache for data: at least 32 KiB on processors of the last ten years."""
+    stack_bytes: int = 1 << 22
+    """Bytes of a processor's stack that the lists of a kernel may take: half of what Linux gives a thread."""
     grid: bool = False
     """Whether a kernel is launched on a grid of blocks of threads; else it is a function that the host calls."""
     threads: int = 0

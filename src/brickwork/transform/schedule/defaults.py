@@ -28,7 +28,7 @@ from brickwork.ir.nodes import (
     Symbol,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
+from brickwork.ir.walk import assigned_symbols, local_bytes, read_symbols, statements, walk
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.privatise_reductions import may_privatise
@@ -304,7 +304,16 @@ class _Processor(Planner):
         return access_cost(access, vectors)
 
     def width(self, loop: For, accumulators: int = ACCUMULATORS) -> int:
-        """Return the lanes of a loop: those of the registers for its widest values, more if loops in it sum."""
+        """Return the lanes of a loop: those of the registers for its widest values, more if loops in it sum.
+
+        They are fewer where the lists of all lanes would take too much memory.
+        """
+        lanes, own = self._wanted_lanes(loop, accumulators), local_bytes(loop.body)
+        while lanes > 1 and lanes * own > self.target.stack_bytes // 4:
+            lanes //= 2
+        return lanes
+
+    def _wanted_lanes(self, loop: For, accumulators: int) -> int:
         if self.analysis.loops[loop.index].reductions:
             return RAGGED_LANES if self.is_ragged(loop) else REDUCTION_LANES
         widest = max((value_bytes(node) for node in walk(loop.body) if isinstance(node, Load | Store)), default=4)
