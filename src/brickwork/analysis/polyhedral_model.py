@@ -79,7 +79,8 @@ class Axis:
 class Access:
     """An element read or written: where, inside which loops, and on which path.
 
-    Of the `loops`, the first `private` have the tensor's declaration in them: each iteration has one of its own.
+    Of the `loops`, the first `private` have the tensor's declaration in them: each iteration has one of its own. No two
+    iterations of all loops touch the same element by accesses that are `alone`.
     """
 
     number: int
@@ -91,6 +92,7 @@ class Access:
     depth: int
     loc: Location
     private: int = 0
+    alone: bool = False
 
     def is_shared(self, loop: Loop) -> bool:
         """Whether the access is made in a loop whose iterations all see the same tensor."""

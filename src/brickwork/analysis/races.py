@@ -89,7 +89,7 @@ def find_race(facts: Facts, loop: Loop, *, may_alias: bool) -> Conflict | None:
 @legality
 def _are_apart(facts: Facts, loop: Loop, pair: tuple[Access, Access], known: Sequence[tuple[Access, Access]]) -> bool:
     """Whether two accesses are seen to be apart, of themselves or since those `known` to be are: isl need not say."""
-    if pair[0].tensor != pair[1].tensor:
+    if pair[0].tensor != pair[1].tensor or (pair[0].alone and pair[1].alone):
         return True
     if are_in_other_rows(facts, loop, pair, loop.depth):
         return True

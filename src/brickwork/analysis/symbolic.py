@@ -130,6 +130,7 @@ class _Walker:
 
     def __init__(self, kernel: Kernel, assumed: Mapping[Atom, Interval]) -> None:
         self.values = Values(kernel.scalars, assumed, _unchanged(kernel), kernel.ascending)
+        self.alone = kernel.alone
         self.environment: Environment = {}
         self.conditions: list[Formula] = []
         self.nest: list[Loop] = []
@@ -395,6 +396,7 @@ class _Walker:
                 depth=self.depth,
                 loc=node.loc,
                 private=self.declared.get(tensor, 0),
+                alone=count in self.alone,
             )
         )
 

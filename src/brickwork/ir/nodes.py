@@ -420,7 +420,8 @@ class Kernel(Node):
     `tensors` and `scalars` are all free names of the body in order of first use; what a `Local` declares is not free.
     `facts` are bool expressions over sizes and scalars that hold whenever the kernel runs. `may_alias`: two tensors may
     share memory and one is written.
-    `ascending` is what the elements of tensors are known to be that nothing in it stores into.
+    `ascending` is what the elements of tensors are known to be that nothing in it stores into, `alone` are accesses
+    by which no two iterations of all loops touch the same element.
     `narrow` are the tensors and integer scalars within the limits of `signature.NARROW_SIZE`, `aligned` the tensors
     whose data begins at a multiple of 16 bytes; both are known for device kernels only.
     """
@@ -432,6 +433,7 @@ class Kernel(Node):
     body: Block
     may_alias: bool = False
     ascending: tuple[Ascending, ...] = ()
+    alone: frozenset[int] = frozenset()
     narrow: tuple[Tensor | Symbol, ...] = ()
     aligned: tuple[Tensor, ...] = ()
 

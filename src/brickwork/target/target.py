@@ -46,6 +46,8 @@ class Target:
     """Threads that a grid's machine keeps at once; each kind of machine has a few more or fewer multiprocessors."""
     block_threads: int = 0
     """Threads that a block of a grid has at most."""
+    scratch_bytes: int = 1 << 30
+    """Bytes of a grid's memory that a kernel may take for what the source has no tensor for."""
     launch_ns: int = 0
     """Nanoseconds from one launch to the next, where kernels that have little to do follow one another in a stream."""
     block_step_ns: int = 0

@@ -43,6 +43,7 @@ from brickwork.ir.nodes import (
 from brickwork.ir.walk import free_tensors, statements
 from brickwork.legality import legality
 from brickwork.target.target import Target
+from brickwork.transform.explanation import OTHERWISE
 from brickwork.transform.free_variables import fresh_names
 from brickwork.transform.scratch import Names, names_of
 
@@ -52,13 +53,13 @@ IN_ORDER = "_in_order"
 """Ends the name of a kernel for elements that do not ascend."""
 
 
-def with_ascending_rows(program: Program, target: Target) -> tuple[Program, frozenset[str]]:
+def with_ascending_rows(program: Program, target: Target) -> tuple[Program, dict[str, str]]:
     """Return the program with kernels of their own for rows whose ends ascend, where more is independent then.
 
-    The names are those of the kernels for rows whose ends do not.
+    With the names of the kernels for rows whose ends do not comes what `explain` says of them.
     """
     names: Names | None = None
-    others: set[str] = set()
+    others: dict[str, str] = {}
     body: list[Statement] = []
     for statement in program.body:
         found = _ascending(statement.kernel, target) if isinstance(statement, Launch) else ()
@@ -67,8 +68,8 @@ def with_ascending_rows(program: Program, target: Target) -> tuple[Program, froz
             continue
         names = names or fresh_names(program)
         body += _apart(statement, found, names)
-        others.add(f"{statement.kernel.name}{IN_ORDER}")
-    return program if names is None else replace(program, body=tuple(body)), frozenset(others)
+        others[f"{statement.kernel.name}{IN_ORDER}"] = OTHERWISE
+    return program if names is None else replace(program, body=tuple(body)), others
 
 
 # ---------------------------------------------------------------- what is tested

@@ -73,12 +73,12 @@ def _parts(scheduled: ScheduledKernel) -> Iterator[Part]:
 
 
 def _rows(scheduled: ScheduledKernel) -> Iterator[str]:
-    """Yield for which elements a kernel is, where another one is for others."""
+    """Yield for which elements and sizes a kernel is, where another one is for others."""
     for item in scheduled.source.ascending:
         most = ", ".join(f"{size.tensor.name}.shape[{size.axis}]" for size in item.most)
         yield f"  where '{item.tensor.name}' ascends from 0 on to no more than {most}, which is tested before"
-    if scheduled.otherwise:
-        yield "  where that does not hold"
+    if scheduled.remark:
+        yield f"  {scheduled.remark}"
 
 
 def _by_user(scheduled: ScheduledKernel) -> Iterator[str]:

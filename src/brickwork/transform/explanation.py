@@ -12,6 +12,8 @@ from brickwork.records import dataclass
 
 GUARDS = "guards"
 """The choice between the body without the guarded checks and the one with all of them."""
+OTHERWISE = "where that does not hold"
+"""What is said of the kernel that runs where the one before it does not."""
 _STEP = "  "
 _MARKS: Mapping[bool | None, str] = {None: "", True: " (taken)", False: " (not taken)"}
 

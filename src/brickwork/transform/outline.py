@@ -93,18 +93,21 @@ def outline_kernels(
             parameters=tuple(replace(item, cell=cell) if item is key else item for item in program.parameters),
         )
     shared = {key.symbol: cell} if key is not None and cell is not None else {}
-    body: list[Statement] = []
-    for statement in program.body:
-        match statement:
-            case Launch(kernel=kernel):
-                body.extend(
-                    _outline_kernel(scheduled[kernel.name], names, shared, known, carrying[kernel.name], target)
-                )
-            case Allocate(fill=fill) if fill is not None:
-                body.extend((replace(statement, fill=None), *_fill(statement, fill, names, known)))
-            case _:
-                body.append(statement)
-    return replace(program, body=tuple(body))
+
+    def outlined(block: Block) -> Iterator[Statement]:
+        for statement in block:
+            match statement:
+                case Launch(kernel=kernel):
+                    carried = carrying[kernel.name]
+                    yield from _outline_kernel(scheduled[kernel.name], names, shared, known, carried, target)
+                case Allocate(fill=fill) if fill is not None:
+                    yield from (replace(statement, fill=None), *_fill(statement, fill, names, known))
+                case If(then=then, otherwise=otherwise):
+                    yield replace(statement, then=tuple(outlined(then)), otherwise=tuple(outlined(otherwise)))
+                case _:
+                    yield statement
+
+    return replace(program, body=tuple(outlined(program.body)))
 
 
 def is_nondeterministic(program: Program) -> bool:

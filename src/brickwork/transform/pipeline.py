@@ -2,6 +2,7 @@
 
 0. canonical: first of all, since the analyses look for loops with an index, and for what is written in terms of it.
    with_ascending_rows: on whole programs, since it makes kernels of its own for elements that ascend.
+   with_expanded_scratch (only for grids): likewise, for scratch tensors with more elements than a thread has room for.
    without_continue (only for grids): before what rests on proofs.
 1. privatise: first of what rests on proofs, since loops are independent then that were not.
    distribute, interchange: before all that rests on the verdicts, since those of other loops are others; loops are cut
@@ -47,6 +48,7 @@ from brickwork.transform.ascending import with_ascending_rows
 from brickwork.transform.canonical.form import canonical
 from brickwork.transform.claims import believe_claims, take_claims
 from brickwork.transform.distribute import distribute, may_distribute
+from brickwork.transform.expand_scratch import with_expanded_scratch
 from brickwork.transform.explanation import GUARDS
 from brickwork.transform.given import Given, completed, given_for, in_order_where_short, rearranged, touched_by
 from brickwork.transform.guard import careful_body, conjunction, fast_body, guards, with_guard
@@ -55,6 +57,7 @@ from brickwork.transform.hoist_checks import hoist_checks
 from brickwork.transform.host_device_partition import launched, partition
 from brickwork.transform.interchange import interchange, may_interchange
 from brickwork.transform.interior import with_interiors
+from brickwork.transform.last_stores import with_last_stores
 from brickwork.transform.outline import outline_kernels
 from brickwork.transform.persistent import Persistent, persistent_blocks
 from brickwork.transform.preconditions import NOTHING, Preconditions, preconditions_of
@@ -111,7 +114,7 @@ class ScheduledKernel:
     other loops are independent. `moved` are the verbs that moved loops before the analysis, `given` the loops that a
     user's schedule is for, and `text` is the whole schedule, with loops named as in the program. `choices` are the
     names of all versions of loops in the program, `computed` the sizes that the host computes, `carrying` the loops of
-    the source that are recurrences. It runs `otherwise` if it is for rows whose ends do not ascend (`ascending.py`).
+    the source that are recurrences. `remark` says what sets it apart from a kernel of the same loops beside it.
     """
 
     kernel: Kernel
@@ -130,7 +133,7 @@ class ScheduledKernel:
     choices: frozenset[str] = frozenset()
     computed: Mapping[Symbol, Expression] = field(default_factory=dict[Symbol, Expression])
     carrying: Carrying = field(default_factory=dict[Symbol, frozenset[Tensor]])
-    otherwise: bool = False
+    remark: str = ""
 
 
 def schedule_kernel(
@@ -189,7 +192,7 @@ def schedule_kernel(
         careful, slow = _careful(written, believe_claims(written, as_written()), target)
     else:
         careful, slow = _careful(kernel, analysis, target)
-    final = replace(kernel, body=with_guard(conjunction(held), fast, careful, GUARDS), ascending=())
+    final = replace(kernel, body=with_guard(conjunction(held), fast, careful, GUARDS), ascending=(), alone=frozenset())
     rest = (tuple(held), tuple(versions), slow, moved, touched_by(kernel.body, given))
     carrying = carrying_loops(kernel, analysis) if target.grid else {}
     return ScheduledKernel(final, kernel, schedule, analysis, target.grid, short, body.all, *rest, carrying=carrying)
@@ -431,8 +434,11 @@ def schedule_program(
     """
     program = canonical(program, sizes=True)
     by_user = given_for(program, given, loc)
+    remarks: dict[str, str] = {}
+    for apart in () if by_user else (with_ascending_rows, with_last_stores, with_expanded_scratch):
+        program, found = apart(program, target)
+        remarks |= found
     scratch = scratch_of(program)
-    program, others = (program, frozenset[str]()) if by_user else with_ascending_rows(program, target)
     scheduled = _schedule_kernels(program, target, scratch, by_user)
     if target.grid and scratch:
         written = {node.kernel.name: node.kernel for node in walk(program.body) if isinstance(node, Launch)}
@@ -442,7 +448,7 @@ def schedule_program(
             again = _schedule_kernels(moved, target, scratch, by_user)
             if all(item.schedule == scheduled[name].schedule for name, item in again.items()):
                 program, scheduled = moved, again
-    scheduled = {name: replace(item, otherwise=name in others) for name, item in scheduled.items()}
+    scheduled = {name: replace(item, remark=remarks.get(name, "")) for name, item in scheduled.items()}
     computed = {node.symbol: node.value for node in program.body if isinstance(node, Assign)}
     known = argument_facts_of(program)
     names = Names(*(node.kernel for node in walk(program.body) if isinstance(node, Launch)))

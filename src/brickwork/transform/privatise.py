@@ -96,7 +96,7 @@ def privatise(
     if kernel.may_alias or not sizes:
         return kernel, analysis
     facts = Facts(analysis.model, Solver(), analysis.bounds)
-    finder = _Finder(facts, live_after_loops(kernel.body), frozenset(sizes), updates=grid)
+    finder = Finder(facts, live_after_loops(kernel.body), frozenset(sizes), updates=grid)
     owners = {
         tensor: loops
         for tensor in sizes
@@ -124,7 +124,7 @@ def owned(kernel: Kernel, analysis: Analysis, scratch: frozenset[Tensor]) -> dic
     Each iteration fills them before it reads them. `analysis` is of this kernel.
     """
     facts = Facts(analysis.model, Solver(), analysis.bounds)
-    finder = _Finder(facts, live_after_loops(kernel.body), scratch, updates=True)
+    finder = Finder(facts, live_after_loops(kernel.body), scratch, updates=True)
     found: dict[Symbol, tuple[Tensor, ...]] = {}
     for tensor in sorted(scratch, key=lambda item: item.number):
         for loop in finder.owners(kernel.body, tensor) or ():
@@ -186,7 +186,7 @@ class _Written:
 
 
 @dataclass(frozen=True, slots=True)
-class _Finder:
+class Finder:
     """Finds the loops of one kernel whose iterations may have copies of `tensors`."""
 
     facts: Facts
@@ -306,6 +306,7 @@ class _Finder:
         return None if unused else either(*parts)
 
     def access(self, access: int) -> Access:
+        """Return the access of this number."""
         return next(item for item in self.facts.model.accesses if item.number == access)
 
 

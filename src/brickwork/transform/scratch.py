@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import count
 
 from brickwork.diagnostics.location import Location
@@ -23,6 +24,7 @@ from brickwork.ir.nodes import (
     Kernel,
     Load,
     Node,
+    Read,
     Reduction,
     Statement,
     Store,
@@ -31,7 +33,7 @@ from brickwork.ir.nodes import (
     TensorType,
     joined_together,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
+from brickwork.ir.walk import NodeType, assigned_symbols, read_symbols, rewrite, statements, walk
 from brickwork.records import dataclass
 
 
@@ -74,6 +76,25 @@ def names_of(roots: Sequence[Node], tensor: int) -> Names:
     accesses = [node.access for node in walk(roots) if isinstance(node, Load | Store)]
     symbol = 1 + max((item.number for item in symbols), default=-1)
     return Names(count(max(tensor, declared + 1)), count(symbol), count(1 + max(accesses, default=-1)))
+
+
+def copied(nest: NodeType, names: Names) -> NodeType:
+    """Return a nest once more, with loops and accesses of its own."""
+    inside = [node.index for node in walk(nest) if isinstance(node, For)]
+    indices = {index: replace(index, number=next(names.symbols)) for index in inside}
+
+    def visit(node: Node) -> Node:
+        match node:
+            case Load() | Store():
+                return replace(node, access=next(names.accesses))
+            case Read(symbol=symbol) if symbol in indices:
+                return replace(node, symbol=indices[symbol])
+            case For(index=index):
+                return replace(node, index=indices[index])
+            case _:
+                return node
+
+    return rewrite(nest, visit)
 
 
 def joins(loop: For, partials: Sequence[Expression]) -> Block:

@@ -63,7 +63,7 @@ from brickwork.ir.nodes import (
 from brickwork.ir.walk import read_symbols, rewrite, rewrite_statements, walk
 from brickwork.transform.autodiff.fold_zero_sums import fold_zero_sums
 from brickwork.transform.autodiff.gather_loops import GatherWriter, Term
-from brickwork.transform.autodiff.gather_versions import Versions, copied
+from brickwork.transform.autodiff.gather_versions import Versions
 from brickwork.transform.autodiff.partial_sums import partial_sums
 from brickwork.transform.autodiff.read_before_write import read_before_write
 from brickwork.transform.autodiff.separate_updates import SeparateUpdates
@@ -72,7 +72,7 @@ from brickwork.transform.autodiff.trip_counts import Range, TripCounts
 from brickwork.transform.canonical.dead import without_dead
 from brickwork.transform.free_variables import with_body
 from brickwork.transform.preconditions import Preconditions, preconditions_of
-from brickwork.transform.scratch import Names
+from brickwork.transform.scratch import Names, copied
 from brickwork.transform.tables import tables_first
 
 ELEMENT_NUMBERS = 3_000_000

@@ -22,33 +22,14 @@ from brickwork.analysis.inverted import Dimension, Divisible, Guard, Ratio
 from brickwork.analysis.polyhedral_model import Access, Model, is_parameter
 from brickwork.analysis.polynomial import Polynomial, ScalarAtom, of_atom, order_of
 from brickwork.ir import build
-from brickwork.ir.nodes import Block, Expression, For, If, Load, Node, Read, Statement, Store
-from brickwork.ir.walk import NodeType, rewrite, walk
+from brickwork.ir.nodes import Block, Expression, For, If, Load, Node, Statement
+from brickwork.ir.walk import rewrite, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.autodiff.gather_loops import ONE, Term
 from brickwork.transform.schedule.planner import FEW
-from brickwork.transform.scratch import Names
+from brickwork.transform.scratch import Names, copied
 from brickwork.transform.specialise import specialise
-
-
-def copied(nest: NodeType, names: Names) -> NodeType:
-    """Return a nest once more, with loops and accesses of its own."""
-    inside = [node.index for node in walk(nest) if isinstance(node, For)]
-    indices = {index: replace(index, number=next(names.symbols)) for index in inside}
-
-    def visit(node: Node) -> Node:
-        match node:
-            case Load() | Store():
-                return replace(node, access=next(names.accesses))
-            case Read(symbol=symbol) if symbol in indices:
-                return replace(node, symbol=indices[symbol])
-            case For(index=index):
-                return replace(node, index=indices[index])
-            case _:
-                return node
-
-    return rewrite(nest, visit)
 
 
 @dataclass(frozen=True, slots=True)

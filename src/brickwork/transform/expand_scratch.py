@@ -1,0 +1,222 @@
+"""Array expansion: a scratch tensor that each iteration fills before it reads it gets an axis for the loops around.
+
+    tmp = scratch(d)                                tmp = scratch(n, d)
+    for i in range(n):                              for i in range(n):
+        for k in range(d): tmp[k] = x[i, k]    ->       for k in range(d): tmp[i, k] = x[i, k]
+        y[i] = median(tmp)                              y[i] = median(tmp[i])
+
+For grids, and for tensors with more elements than a thread has room for (`privatise.py`): the iterations are
+independent then, and threads of a block may share the loops inside them. Invariant: the expanded kernel runs where all
+such tensors together take no more than `Target.scratch_bytes`; elsewhere the kernel runs as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+
+from brickwork.analysis.analyse import analyse
+from brickwork.analysis.isl import Solver
+from brickwork.analysis.polyhedral_model import Loop
+from brickwork.analysis.races import Facts
+from brickwork.analysis.scalars import live_after_loops
+from brickwork.ir import build
+from brickwork.ir.dtypes import BOOL
+from brickwork.ir.effects import effects
+from brickwork.ir.nodes import (
+    Allocate,
+    Block,
+    Expression,
+    For,
+    If,
+    Kernel,
+    Launch,
+    Load,
+    Node,
+    Program,
+    Size,
+    Statement,
+    Store,
+    Symbol,
+    Tensor,
+)
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, statements, walk
+from brickwork.legality import legality
+from brickwork.records import dataclass
+from brickwork.target.target import Target
+from brickwork.transform.explanation import OTHERWISE
+from brickwork.transform.free_variables import fresh_names, with_body
+from brickwork.transform.privatise import ROOM, Finder, scratch_of
+from brickwork.transform.scratch import Names
+from brickwork.transform.tensors import dense_type
+
+EXPANDED = "_expanded"
+"""Ends the name of a kernel whose scratch tensors have parts for iterations."""
+REMARK = f"where a scratch tensor has more than {ROOM} elements, and there is room for one for each iteration"
+"""What `explain` says of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Expansion:
+    """A tensor, the loops that each give it an axis, by the owners that they stand around, and the axes' extents."""
+
+    tensor: Tensor
+    loops: Mapping[Symbol, tuple[For, ...]]
+    extents: tuple[Expression, ...]
+
+
+def with_expanded_scratch(program: Program, target: Target) -> tuple[Program, dict[str, str]]:
+    """Return the program with kernels of their own for scratch tensors of many elements, and remarks on those."""
+    scratch = scratch_of(program) if target.grid else frozenset[Tensor]()
+    sizes = {node.tensor: node.sizes for node in walk(program.body) if isinstance(node, Allocate)}
+    names: Names | None = None
+    made: dict[str, str] = {}
+    body: list[Statement] = []
+    for statement in program.body:
+        found = _expansions(statement.kernel, scratch, sizes) if isinstance(statement, Launch) else ()
+        if not isinstance(statement, Launch) or not found:
+            body.append(statement)
+            continue
+        names = names or fresh_names(program)
+        body.append(_apart(statement, found, sizes, names, target.scratch_bytes))
+        made |= {f"{statement.kernel.name}{EXPANDED}": REMARK, statement.kernel.name: OTHERWISE}
+    return (program if names is None else replace(program, body=tuple(body))), made
+
+
+# ---------------------------------------------------------------- which tensors, for which loops
+
+
+def _expansions(
+    kernel: Kernel, scratch: frozenset[Tensor], sizes: Mapping[Tensor, Sequence[Expression]]
+) -> tuple[_Expansion, ...]:
+    """Return the tensors that stand in the way of independent iterations, as they can be expanded."""
+    large = frozenset(
+        item
+        for item in kernel.tensors
+        if item in scratch and not build.is_constant(_is_large(sizes[item]), 0) and _is_used_in_loops(kernel.body, item)
+    )
+    if kernel.may_alias or not large:
+        return ()
+    analysis = analyse(kernel)
+    facts = Facts(analysis.model, Solver(), analysis.bounds)
+    finder = Finder(facts, live_after_loops(kernel.body), large, updates=True)
+    found: list[_Expansion] = []
+    for tensor in sorted(large, key=lambda item: item.number):
+        owners = finder.owners(kernel.body, tensor) or ()
+        if not any(finder.is_shared(loop, tensor) for loop in owners) or not _are_all_inside(kernel, tensor, owners):
+            continue
+        loops = {owner.index: _around(owner, finder, facts.model.loops, kernel) for owner in owners}
+        ranks = {len(each) for each in loops.values()}
+        if len(ranks) == 1 and 0 not in ranks:
+            columns = zip(*loops.values(), strict=True)
+            extents = tuple(reduce(lambda a, b: build.apply("maximum", a, b), map(_trips, each)) for each in columns)
+            found.append(_Expansion(tensor, loops, extents))
+    return tuple(found)
+
+
+def _is_large(sizes: Sequence[Expression]) -> Expression:
+    """Return whether a tensor has more elements than a thread has room for."""
+    return build.apply("gt", build.product(sizes), build.integer(ROOM))
+
+
+def _is_used_in_loops(body: Block, tensor: Tensor) -> bool:
+    """Whether a loop both reads and stores elements of a tensor."""
+    used = (effects(node) for node in body)
+    return any(tensor in each.loads and tensor in each.stores for each in used)
+
+
+@legality
+def _are_all_inside(kernel: Kernel, tensor: Tensor, owners: Sequence[For]) -> bool:
+    """Whether nothing outside of these loops stores into a tensor; that nothing reads it there is known."""
+    inside = {owner.index for owner in owners}
+
+    def visit(statement: Statement) -> Block:
+        return () if isinstance(statement, For) and statement.index in inside else (statement,)
+
+    return tensor not in effects(rewrite_statements(kernel.body, visit)).stores
+
+
+@legality
+def _around(owner: For, finder: Finder, loops: Sequence[Loop], kernel: Kernel) -> tuple[For, ...]:
+    """Return the loops that stand around an owner, and itself, whose iterations are apart; none if that is not one.
+
+    The host must know how many iterations each has.
+    """
+    nest = [loop.node for loop in loops if owner.index in _indices(loop.node)]
+    known = frozenset(kernel.scalars) - assigned_symbols(kernel.body)
+    chosen = tuple(
+        node
+        for node in nest
+        if read_symbols((node.start, node.stop)) <= known and finder.is_apart(node, finder.tensors)
+    )
+    return chosen if any(node.index == owner.index for node in chosen) else ()
+
+
+def _indices(loop: For) -> set[Symbol]:
+    return {node.index for node in statements((loop,)) if isinstance(node, For)}
+
+
+def _trips(loop: For) -> Expression:
+    return build.iterations(loop.start, loop.stop)
+
+
+# ---------------------------------------------------------------- the change
+
+
+def _apart(
+    launch: Launch,
+    found: Sequence[_Expansion],
+    sizes: Mapping[Tensor, Sequence[Expression]],
+    names: Names,
+    most: int,
+) -> If:
+    """Return the launch of the expanded kernel where its tensors are large, and take no more than `most` bytes."""
+    kernel = launch.kernel
+    made: list[Allocate] = []
+    large, total = build.constant(False, BOOL), build.integer(0)
+    for item in found:
+        extents = (*item.extents, *sizes[item.tensor])
+        whole = replace(
+            item.tensor, number=next(names.tensors), type=dense_type(item.tensor.type.dtype, len(extents)), sizes=()
+        )
+        made.append(Allocate(tensor=whole, sizes=extents))
+        kernel = _expanded(kernel, item, whole)
+        large = build.apply("logical_or", large, _is_large(sizes[item.tensor]))
+        total = build.add(total, build.apply("mul", build.product(extents), build.integer(whole.type.dtype.size)))
+    kernel = replace(kernel, name=f"{kernel.name}{EXPANDED}")
+    fits = build.apply("le", total, build.integer(most))
+    condition = build.apply("logical_and", large, fits)
+    return If(condition=condition, then=(*made, replace(launch, kernel=kernel)), otherwise=(launch,))
+
+
+@legality
+def _expanded(kernel: Kernel, found: _Expansion, whole: Tensor) -> Kernel:
+    """Return a kernel with a part of `whole` for each iteration in place of a tensor."""
+    added = len(found.extents)
+
+    def resized(node: Node) -> Node:
+        if isinstance(node, Size) and node.tensor == found.tensor:
+            return replace(node, tensor=whole, axis=node.axis + added)
+        return node
+
+    def owned(statement: Statement) -> Block:
+        if not isinstance(statement, For) or statement.index not in found.loops:
+            return (statement,)
+        own = tuple(build.sub(build.read(loop.index), loop.start) for loop in found.loops[statement.index])
+
+        def visit(node: Node) -> Node:
+            match node:
+                case Load(tensor=tensor, indices=indices) | Store(tensor=tensor, indices=indices) if (
+                    tensor == found.tensor
+                ):
+                    return replace(node, tensor=whole, indices=(*own, *indices))
+                case _:
+                    return resized(node)
+
+        return (rewrite(statement, visit),)
+
+    body = tuple(rewrite(item, resized) for item in rewrite_statements(kernel.body, owned))
+    facts = [build.apply("eq", build.size(whole, axis), extent) for axis, extent in enumerate(found.extents)]
+    facts += [rewrite(fact, resized) for fact in kernel.facts]
+    return with_body(kernel, body, facts)

@@ -1,0 +1,313 @@
+"""Stores at places that elements say: the iteration that stores last into an element is found first.
+
+    for t in range(n):                       last = filled(len(x), -1)
+        x[at[t]] = y[t]           ->         for t in range(n): last[at[t]] = max(last[at[t]], t)
+                                             for t in range(n):
+                                                 if last[at[t]] == t: x[at[t]] = y[t]
+
+For grids: both loops are parallel then. Loops whose index is an index of the store, and changes nothing else about
+where it is made, stay out of the first. Where all iterations store the same value, and read the element just before, as
+gradients do, the first of them reads and stores, and the others have that value.
+Invariant: each element has its value from the iteration that gave it in the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from brickwork.analysis.analyse import analyse
+from brickwork.analysis.isl import Solver
+from brickwork.analysis.polyhedral_model import Access
+from brickwork.analysis.polynomial import UnknownAtom
+from brickwork.analysis.races import Facts
+from brickwork.analysis.scalars import live_after_loops
+from brickwork.analysis.verdicts import Analysis
+from brickwork.ir import build
+from brickwork.ir.dtypes import BOOL, INT64
+from brickwork.ir.effects import effects
+from brickwork.ir.nodes import (
+    Allocate,
+    Assign,
+    Block,
+    Constant,
+    Expression,
+    For,
+    If,
+    Kernel,
+    Launch,
+    Load,
+    Node,
+    Program,
+    Read,
+    Statement,
+    Store,
+    Tensor,
+)
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_blocks, rewrite_statements, walk
+from brickwork.legality import legality
+from brickwork.records import dataclass
+from brickwork.target.target import Target
+from brickwork.transform.canonical.dead import without_dead
+from brickwork.transform.explanation import OTHERWISE
+from brickwork.transform.free_variables import fresh_names, with_body
+from brickwork.transform.privatise import Finder
+from brickwork.transform.scratch import Names, copied
+
+LAST = "_last_stores"
+"""Ends the name of a kernel that finds which iterations store last."""
+REMARK = "where there is room for a number for each element, which says what iteration stores last into it"
+"""What `explain` says of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Scatter:
+    """A store in a nest of loops, in which it may meet itself alone, and what reads the element just before it.
+
+    `around` are the loops around it.
+    """
+
+    nest: For
+    store: Store
+    around: tuple[For, ...]
+    before: Assign | None = None
+
+    @property
+    def accesses(self) -> frozenset[int]:
+        """The accesses of the tensor in the nest."""
+        nodes = (self.store,) if self.before is None else (self.store, self.before.value)
+        return frozenset(node.access for node in nodes if isinstance(node, Load | Store))
+
+
+def with_last_stores(program: Program, target: Target) -> tuple[Program, dict[str, str]]:
+    """Return the program with kernels of their own for stores at places that elements say, and remarks on those."""
+    names: Names | None = None
+    made: dict[str, str] = {}
+    body: list[Statement] = []
+    for statement in program.body:
+        found = _scatters(statement.kernel) if target.grid and isinstance(statement, Launch) else ()
+        if not isinstance(statement, Launch) or not found:
+            body.append(statement)
+            continue
+        names = names or fresh_names(program)
+        changed = _changed(statement, found, names, target.scratch_bytes)
+        body.append(changed)
+        if changed is not statement:
+            made |= {f"{statement.kernel.name}{LAST}": REMARK, statement.kernel.name: OTHERWISE}
+    return (program if names is None else replace(program, body=tuple(body))), made
+
+
+# ---------------------------------------------------------------- which stores
+
+
+def _scatters(kernel: Kernel) -> tuple[_Scatter, ...]:
+    """Return the stores that stand in the way of independent iterations, and of nothing else."""
+    nests = [statement for statement in kernel.body if isinstance(statement, For) and _may_scatter(statement)]
+    if kernel.may_alias or not nests:
+        return ()
+    analysis = analyse(kernel)
+    finder = Finder(
+        Facts(analysis.model, Solver(), analysis.bounds), live_after_loops(kernel.body), frozenset(), updates=True
+    )
+    return tuple(item for nest in nests for item in _of_nest(nest, analysis, finder))
+
+
+@legality
+def _may_scatter(nest: For) -> bool:
+    """Whether a nest does nothing that must stay in order, or may not be done twice, but store elements."""
+    found = effects(nest)
+    return not (found.draws or found.whiles)
+
+
+def _of_nest(nest: For, analysis: Analysis, finder: Finder) -> Iterator[_Scatter]:
+    accesses = {access.number: access for access in analysis.accesses}
+    found = [
+        item for item in _stores(nest, (nest,), ()) if _is_scattered(accesses[item.store.access]) and _is_scatter(item)
+    ]
+    tensors = frozenset(item.store.tensor for item in found)
+    for item in found:
+        in_order = [loop for loop in item.around if not analysis.loops[loop.index].independent]
+        if in_order and all(finder.is_apart(loop, tensors) for loop in in_order):
+            yield item
+
+
+def _stores(nest: For, block: Block, around: tuple[For, ...]) -> Iterator[_Scatter]:
+    before: Statement | None = None
+    for statement in block:
+        match statement:
+            case Store(tensor=tensor, indices=indices):
+                match before:
+                    case Assign(value=Load(tensor=read, indices=same)) if (read, same) == (tensor, indices):
+                        yield _Scatter(nest, statement, around, before)
+                    case _:
+                        yield _Scatter(nest, statement, around)
+            case For(body=body):
+                yield from _stores(nest, body, (*around, statement))
+            case If(then=then, otherwise=otherwise):
+                yield from _stores(nest, then, around)
+                yield from _stores(nest, otherwise, around)
+            case _:
+                pass
+        before = statement
+
+
+@legality
+def _is_scatter(item: _Scatter) -> bool:
+    """Whether a store and what reads before it are all accesses of a tensor in a nest, and nobody claimed anything."""
+    tensor = item.store.tensor
+    nodes = (node for node in walk(item.nest) if isinstance(node, Load | Store) and node.tensor == tensor)
+    claimed = any(loop.claimed for loop in item.around)
+    if {*item.accesses} != {node.access for node in nodes} or claimed:
+        return False
+    return item.before is None or isinstance(item.store.value, Constant)
+
+
+def _is_scattered(access: Access) -> bool:
+    """Whether elements say at which place an access is made: else it is for the order of loops to keep stores apart."""
+    return any(isinstance(atom, UnknownAtom) for axis in access.axes for atom in axis.value.atoms())
+
+
+# ---------------------------------------------------------------- the change
+
+
+def _changed(launch: Launch, found: Sequence[_Scatter], names: Names, most: int) -> Statement:
+    """Return the launch of the kernel with loops that find the last stores, where `most` bytes are enough for that."""
+    kernel = launch.kernel
+    made: list[Allocate] = []
+    total: Expression = build.integer(0)
+    for item in found:
+        free = _free_loops(item)
+        order = _order([loop for loop in item.around if loop not in free], item)
+        axes = [axis for axis, index in enumerate(item.store.indices) if not _is_index_of(index, free)]
+        if order is None:
+            continue
+        sizes = tuple(build.size(item.store.tensor, axis) for axis in axes)
+        last, allocate = names.tensor(item.store.tensor.name, INT64, *sizes)
+        made.append(replace(allocate, fill=build.integer(-1)))
+        total = build.add(total, build.mul(build.product(sizes), build.integer(INT64.size)))
+        kernel = _with_last(kernel, item, free, (last, axes, order), names)
+    if kernel is launch.kernel:
+        return launch
+    kernel = replace(kernel, name=f"{kernel.name}{LAST}")
+    fits = build.apply("le", total, build.integer(most))
+    return If(condition=fits, then=(*made, replace(launch, kernel=kernel)), otherwise=(launch,))
+
+
+@legality
+def _free_loops(item: _Scatter) -> tuple[For, ...]:
+    """Return the loops around a store whose indices are indices of it, and change nothing else about its place."""
+    fixed = _fixed_loops(item)
+    free = tuple(loop for loop in fixed if sum(_is_index_of(index, (loop,)) for index in item.store.indices) == 1)
+    while True:
+        kept = tuple(index for index in item.store.indices if not _is_index_of(index, free))
+        place = without_dead(_place(item, kept), {item.store.tensor})
+        read = {symbol for statement in place for symbol in read_symbols(_inside(statement))}
+        left = tuple(loop for loop in free if loop.index not in read)
+        if left == free:
+            return free
+        free = left
+
+
+def _place(item: _Scatter, kept: Sequence[Expression]) -> Block:
+    """Return a nest that stores, of what a nest does, where its store is made."""
+    value = build.integer(0)
+    for index in kept:
+        value = build.add(value, index)
+
+    def visit(statement: Statement) -> Block:
+        if not isinstance(statement, Store):
+            return (statement,)
+        if statement.access != item.store.access:
+            return ()
+        indices = tuple(build.integer(0) for _ in statement.indices)
+        return (replace(statement, indices=indices, value=value),)
+
+    return rewrite_statements((item.nest,), visit)
+
+
+def _inside(statement: Statement) -> Block:
+    return statement.body if isinstance(statement, For) else (statement,)
+
+
+@legality
+def _fixed_loops(item: _Scatter) -> tuple[For, ...]:
+    """Return the loops around a store that have the same iterations wherever they run."""
+    changing = assigned_symbols(item.nest)
+    return tuple(loop for loop in item.around if not read_symbols((loop.start, loop.stop)) & changing)
+
+
+@legality
+def _is_index_of(index: Expression, loops: Sequence[For]) -> bool:
+    return isinstance(index, Read) and any(index.symbol == loop.index for loop in loops)
+
+
+@legality
+def _order(loops: Sequence[For], item: _Scatter) -> Expression | None:
+    """Return a number that is greatest for the iteration of these loops which leaves its value in an element.
+
+    None where some of them do not have a fixed number of iterations.
+    """
+    fixed = {loop.index for loop in _fixed_loops(item)}
+    if not all(loop.index in fixed for loop in loops):
+        return None
+    order: Expression = build.integer(0)
+    for loop in loops:
+        place = build.sub(build.read(loop.index), loop.start)
+        if item.before is not None:
+            place = build.sub(build.sub(loop.stop, build.integer(1)), build.read(loop.index))
+        order = build.add(build.mul(order, build.iterations(loop.start, loop.stop)), place)
+    return order
+
+
+def _with_last(
+    kernel: Kernel,
+    item: _Scatter,
+    free: Sequence[For],
+    noted: tuple[Tensor, Sequence[int], Expression],
+    names: Names,
+) -> Kernel:
+    """Return a kernel that notes which iteration stores last into an element, and then lets that one store."""
+    last, axes, order = noted
+    pairs = [(build.size(item.store.tensor, axis), build.size(last, place)) for place, axis in enumerate(axes)]
+    sizes: dict[Node, Expression] = dict(pairs)
+    indices = tuple(rewrite(item.store.indices[axis], lambda node: sizes.get(node, node)) for axis in axes)
+    read = replace(names.load(last, *indices), loc=item.store.loc)
+
+    def noting(statement: Statement) -> Block:
+        match statement:
+            case Store(access=access) if access == item.store.access:
+                value = build.apply("maximum", read, order)
+                return (replace(names.store(last, *indices, value), loc=statement.loc),)
+            case Store():
+                return ()
+            case For(index=index, body=body) if any(index == loop.index for loop in free):
+                return body
+            case _:
+                return (statement,)
+
+    def storing(block: Block) -> Block:
+        found: list[Statement] = []
+        for statement in block:
+            if not isinstance(statement, Store) or statement.access != item.store.access:
+                found.append(statement)
+                continue
+            is_last = names.symbol("is_last", BOOL)
+            chosen: Block = (statement,)
+            if item.before is not None:
+                chosen = (found.pop(), statement)
+                found.append(replace(item.before, value=statement.value))
+            asked = build.apply("eq", read, order)
+            found += (Assign(symbol=is_last, value=asked), If(condition=build.read(is_last), then=chosen))
+        return tuple(found)
+
+    body: list[Statement] = []
+    for statement in kernel.body:
+        if isinstance(statement, For) and statement.index == item.nest.index:
+            found = without_dead(rewrite_statements((statement,), noting), {last})
+            body += (copied(each, names) for each in found)
+            body += rewrite_blocks((statement,), storing)
+        else:
+            body.append(statement)
+    facts = [build.apply("eq", mine, theirs) for theirs, mine in pairs]
+    made = with_body(kernel, tuple(body), (*kernel.facts, *facts))
+    return replace(made, alone=kernel.alone | item.accesses)

@@ -1,0 +1,233 @@
+"""Scratch tensors that iterations fill anew: on grids each iteration has a part, where a thread has no room."""
+
+# pyright: basic
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+
+from brickwork.frontend.definition import define
+from brickwork.frontend.lower import lower
+from brickwork.ir.dtypes import FLOAT32
+from brickwork.ir.interpret import Memory, run_program
+from brickwork.ir.signature import Signature
+from brickwork.transform import derive, expand_scratch, privatise
+from brickwork.transform.derivation import Backward, Derived
+from brickwork.transform.pipeline import ScheduledKernel, schedule_program
+from support import scheduling
+from support.lowering import argument_type, memory, nested
+from support.scheduling import AVX2, GPU, same
+
+Function = Callable[..., object]
+
+
+def mixed(x: torch.Tensor, w: torch.Tensor):
+    """Sum steps into a vector that each row begins with zeros."""
+    out = torch.empty_like(x)
+    for b in range(x.shape[0]):
+        for h in range(2, x.shape[1]):
+            s = torch.zeros(x.shape[2])
+            for t in range(w.shape[0]):
+                for d in range(x.shape[2]):
+                    s[d] = s[d] * w[t, d] + x[b, h, d]
+            for d in range(x.shape[2]):
+                out[b, h, d] = s[d]
+        for d in range(x.shape[2]):
+            out[b, 0, d], out[b, 1, d] = 0.0, x[b, 1, d]
+    return out
+
+
+def squared(x: torch.Tensor):
+    """Fill a matrix for each row, and read it turned."""
+    n = x.shape[1]
+    out = torch.zeros_like(x)
+    for i in range(x.shape[0]):
+        m = torch.empty(n, n)
+        for j in range(n):
+            for k in range(n):
+                m[j, k] = x[i, j] * k - x[i, k]
+        for j in range(n):
+            for k in range(n):
+                out[i, j] += m[k, j]
+    return out
+
+
+def two_nests(x: torch.Tensor):
+    """Fill a vector in two nests, of which the second has more rows."""
+    out = torch.zeros_like(x)
+    s = torch.empty(x.shape[1])
+    for i in range(x.shape[0] - 1):
+        for d in range(x.shape[1]):
+            s[d] = x[i, d] + i
+        for d in range(x.shape[1]):
+            out[i, d] = s[len(s) - 1 - d]
+    for r in range(x.shape[0]):
+        if x[r, 0] > 0.0:
+            for d in range(x.shape[1]):
+                s[d] = x[r, d] * r
+            for d in range(x.shape[1]):
+                out[r, d] += s[d]
+    return out
+
+
+def rows_of_a_triangle(x: torch.Tensor):
+    """Fill a vector in each iteration of a triangle of pairs."""
+    out = torch.zeros(x.shape[0], x.shape[0])
+    s = torch.empty(x.shape[1])
+    for i in range(x.shape[0]):
+        for j in range(i):
+            for d in range(x.shape[1]):
+                s[d] = x[i, d] - x[j, d]
+            for d in range(x.shape[1]):
+                out[i, j] += s[d] * s[len(s) - 1 - d]
+    return out
+
+
+def rows_to_the_end(x: torch.Tensor):
+    """Fill a vector in each iteration of a triangle of pairs, of which the host knows where it ends alone."""
+    out = torch.zeros(x.shape[0], x.shape[0])
+    s = torch.empty(x.shape[1])
+    for i in range(x.shape[0]):
+        for j in range(i, x.shape[0]):
+            for d in range(x.shape[1]):
+                s[d] = x[i, d] - x[j, d]
+            for d in range(x.shape[1]):
+                out[i, j] += s[d] * s[len(s) - 1 - d]
+    return out
+
+
+def carried(x: torch.Tensor):
+    """Leave a vector for the next iteration."""
+    out = torch.empty_like(x)
+    s = torch.zeros(x.shape[1])
+    for i in range(x.shape[0]):
+        for d in range(x.shape[1]):
+            s[d] += x[i, d]
+        for d in range(x.shape[1]):
+            out[i, d] = s[len(s) - 1 - d]
+    return out
+
+
+def partly_filled(x: torch.Tensor):
+    """Leave the first element of a vector as an iteration before left it."""
+    out = torch.empty_like(x)
+    s = torch.zeros(x.shape[1])
+    for i in range(x.shape[0]):
+        for d in range(1, x.shape[1]):
+            s[d] = x[i, d]
+        for d in range(x.shape[1]):
+            out[i, d] = s[len(s) - 1 - d]
+        for d in range(x.shape[1]):
+            s[d] = x[i, d] + 1
+    return out
+
+
+def filled_outside(x: torch.Tensor):
+    """Store into a vector outside of the loop that reads it."""
+    out = torch.empty_like(x)
+    s = torch.zeros(x.shape[1])
+    for d in range(x.shape[1]):
+        s[d] = x[0, d]
+    for i in range(x.shape[0]):
+        for d in range(x.shape[1]):
+            s[d] = x[i, d]
+        for d in range(x.shape[1]):
+            out[i, d] = s[len(s) - 1 - d]
+    return out
+
+
+def in_order_around(x: torch.Tensor):
+    """Fill a vector for each of several rows, in steps that must stay in order."""
+    s = torch.empty(x.shape[1])
+    for t in range(3):
+        for i in range(x.shape[0]):
+            for d in range(x.shape[1]):
+                s[d] = x[i, d] + t
+            for d in range(x.shape[1]):
+                x[i, d] = s[len(s) - 1 - d] * 0.5
+
+
+@pytest.fixture(autouse=True)
+def _little_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a thread have room for two elements, so that small tensors are large."""
+    monkeypatch.setattr(expand_scratch, "ROOM", 2)
+    monkeypatch.setattr(privatise, "ROOM", 2)
+
+
+def scheduled(function: Function, *arguments: object, target=GPU) -> dict[str, ScheduledKernel]:
+    grid = {"device": "cuda", "narrow": True, "aligned": True} if target is GPU else {}
+    program = lower(define(function), Signature(tuple(map(argument_type, arguments)), **grid))
+    return {item.kernel.name: item for item in schedule_program(program, target)[1]}
+
+
+def expanded(function: Function, *arguments: object) -> tuple[str, int]:
+    """Return the loops that are independent in the expanded kernel, and how many axes its scratch tensor has."""
+    item = scheduled(function, *arguments).get(f"{function.__name__}_expanded")
+    if item is None:
+        return "", 0
+    (whole,) = [tensor for tensor in item.source.tensors if tensor.name in {"s", "m"}]
+    loops = item.analysis.loops.items()
+    carrying = {index.name for index, each in loops if not each.independent}
+    return "".join(sorted({index.name for index, _ in loops} & {*"bhirjt"} - carrying)), whole.type.rank
+
+
+X = memory([[1.0, -2.0, 3.0], [4.0, 5.0, -6.0], [-7.0, 8.0, 9.0], [0.5, 0.25, 2.0]])
+CUBE = memory([[[float(i * j - k) for k in range(3)] for j in range(4)] for i in range(2)])
+W = memory([[0.5, 2.0, -1.0], [1.0, 0.25, 4.0]])
+NARROW = memory([[1.0, -2.0], [4.0, 5.0], [-7.0, 8.0]])
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "found"),
+    [
+        (mixed, (CUBE, W), ("bh", 3)),
+        (squared, (X,), ("ij", 3)),
+        (two_nests, (X,), ("ir", 2)),
+        (carried, (X,), ("", 0)),
+        (partly_filled, (X,), ("", 0)),
+        (filled_outside, (X,), ("", 0)),
+        (in_order_around, (X,), ("i", 2)),
+        (rows_of_a_triangle, (X,), ("", 0)),
+        (rows_to_the_end, (X,), ("", 0)),
+    ],
+)
+def test_loops_are_independent_where_each_iteration_fills_what_it_reads(
+    function: Function, arguments: tuple[object, ...], found: tuple[str, int]
+) -> None:
+    assert expanded(function, *arguments) == found
+    same(function, *arguments)
+
+
+def test_few_elements_stay_with_threads() -> None:
+    narrow = memory([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]])
+    same(mixed, narrow, memory([[0.5, 2.0]]))
+    same(squared, NARROW)
+
+
+def test_no_rows_and_one_row() -> None:
+    same(two_nests, Memory([], (0, 3), (3, 1), FLOAT32))
+    same(two_nests, memory([[1.0, -2.0, 3.0]]))
+
+
+def test_what_takes_too_much_runs_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scheduling, "GPU", replace(GPU, scratch_bytes=4))
+    same(mixed, CUBE, W)
+    same(two_nests, X)
+
+
+def test_processors_have_room() -> None:
+    assert not any(name.endswith("_expanded") for name in scheduled(mixed, CUBE, W, target=AVX2))
+
+
+def test_gradients_have_parts_too() -> None:
+    memories = [memory(nested(CUBE)), memory(nested(W)), memory(nested(CUBE))]
+    made = Derived(define(mixed), Backward((True, True)), (True,), (0, 1), (True, True))
+    signature = Signature(tuple(map(argument_type, memories)), device="cuda", narrow=True, aligned=True)
+    program = derive.program_of(made, signature)
+    ways, kernels = schedule_program(program, GPU)
+    assert any(item.remark == expand_scratch.REMARK for item in kernels)
+    results = [[nested(item) for item in run_program(each, memories, check=each is ways)] for each in (program, ways)]
+    assert results[0] == results[1]
