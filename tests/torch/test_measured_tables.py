@@ -15,6 +15,7 @@ DOCUMENTS = (
     "docs/guide/measured.md",
     "docs/guide/programs.md",
     "docs/internals/cuda.md",
+    "docs/guide/taichi.md",
 )
 
 
