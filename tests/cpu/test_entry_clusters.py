@@ -39,6 +39,8 @@ def tensors(*shapes):
         ((9, 0), (256, 8192, 512), 32, 4),
         ((9, 0), (256, 448, 256), 16, 1),
         ((9, 0), (256, 1024, 256), 16, 4),
+        ((9, 0), (256, 960, 256), 16, 1),
+        ((9, 0), (512, 512, 512), 64, 1),
         ((9, 0), (64, 1 << 16, 64), 1, 8),
         ((9, 0), (1024, 8192, 1024), 64, 2),
         ((9, 0), (2048, 8192, 2048), 128, 1),
@@ -54,6 +56,14 @@ def test_few_tiles_with_long_sums_are_added_up_by_several_blocks(capability, siz
     assert [each.cluster for each in found] == [(parts, 1, 1)]
     assert [(each.blocks, each.parts) for each in said] == [(tiles * parts, parts)]
     assert all(grid_of(each.kernel).tile is not None for each in found)
+
+
+def test_long_stages_are_divided_where_they_are_fewer():
+    """A stage of float32 has half as many terms, and takes longer."""
+    for depth, parts in ((256, 2), (224, 1)):
+        given = [torch.empty(shape, dtype=torch.float32) for shape in ((256, depth), (depth, 256))]
+        found, _ = launched(contractions.product, given, (9, 0))
+        assert [each.cluster for each in found] == [(parts, 1, 1)]
 
 
 def test_ranges_that_lean_on_rows_are_not_divided():

@@ -183,7 +183,7 @@ def find_contraction(
     With `around`, the loops of the nest, a factor that is read whatever the other's masks say has masks that keep its
     accesses in range. `dtypes` are those that it may sum up in, `facts` say which sizes are the same.
     """
-    place = next((place for place, item in enumerate(body) if isinstance(item, For)), None)
+    place = next((place for place, item in enumerate(body) if may_sum(item)), None)
     if place is None:
         return None
     before, after = body[:place], body[place + 1 :]
@@ -284,9 +284,8 @@ def _goes_over(loop: For, index: Expression, size: Size) -> bool:
 
 def grouped(body: Block, band: Sequence[Symbol]) -> tuple[Names, Names] | None:
     """Return the loops of a band that one factor alone goes with, and those of the other; None if there are not two."""
-    loop = next((item for item in body if isinstance(item, For)), None)
-    found = None if loop is None else _accumulation(loop)
-    if loop is None or found is None:
+    found = next((_accumulation(item) for item in body if may_sum(item)), None)
+    if found is None:
         return None
     before = tuple(item for item in body if isinstance(item, Assign))
     deep = frozenset(each.index for each in found[0])
@@ -405,6 +404,15 @@ def _origins(before: Block) -> dict[Symbol, Names]:
             read = read_symbols(item.value)
             found[item.symbol] = read.union(*(found.get(symbol, frozenset()) for symbol in read))
     return found
+
+
+def may_sum(statement: Statement) -> bool:
+    """Whether a statement is a loop, or a condition around one."""
+    match statement:
+        case If(then=(*_, last), otherwise=()):
+            return may_sum(last)
+        case _:
+            return isinstance(statement, For)
 
 
 @legality

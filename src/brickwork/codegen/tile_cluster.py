@@ -18,7 +18,7 @@ from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32
 from brickwork.ir.nodes import Expression, For
 from brickwork.ir.walk import assigned_symbols, read_symbols
-from brickwork.target.matrix import CHUNK_BYTES, LEAST_STAGES, MOST_PARTS
+from brickwork.target.matrix import CHUNK_BYTES, FEWEST_DIVIDED, LEAST_STAGES, MOST_PARTS
 
 _ARRIVE, _WAIT = "llvm.nvvm.barrier.cluster.arrive", "llvm.nvvm.barrier.cluster.wait"
 
@@ -37,7 +37,10 @@ def blocks_of(loops: Sequence[For], tile: Tile) -> Expression:
         return one
     tiles = build.product([one, *(build.iterations(loop.start, loop.stop) for loop in loops)])
     each = build.apply("floordiv", build.integer(wanted), build.apply("maximum", tiles, one))
-    deep = build.apply("floordiv", build.product(counts), build.integer(LEAST_STAGES))
+    stages = build.product(counts)
+    deep = build.apply("floordiv", stages, build.integer(LEAST_STAGES))
+    # Stages of 16 bits take half as long as those of 32, and a cluster as long for both.
+    deep = build.select(build.apply("ge", stages, build.integer(FEWEST_DIVIDED // tile.bytes_each)), deep, one)
     most, found = build.apply("minimum", each, deep), one
     for bits in range(1, MOST_PARTS.bit_length()):
         parts = build.integer(1 << bits)

@@ -42,9 +42,12 @@ BEGIN = Assign(symbol=S, value=build.constant(0.0, FLOAT32))
 
 
 def found(
-    *statements: Statement, rows: Sequence[Symbol] = (I,), around: Sequence[For] | None = None
+    *statements: Statement,
+    rows: Sequence[Symbol] = (I,),
+    around: Sequence[For] | None = None,
+    facts: Sequence[Expression] = (),
 ) -> Contraction | None:
-    return find_contraction((BEGIN, *statements), frozenset(rows), frozenset({J}), around)
+    return find_contraction((BEGIN, *statements), frozenset(rows), frozenset({J}), around, facts=facts)
 
 
 def masks(contraction: Contraction | None) -> list[tuple[Expression, ...]]:
@@ -132,12 +135,26 @@ def in_range(index: Expression, size: Expression) -> tuple[Expression, Expressio
 
 
 def row_masks(
-    rows: For, depth: tuple[Expression, Expression] = (ZERO, DEPTH), index: Expression = i, guard: Expression = GUARD
+    rows: For,
+    depth: tuple[Expression, Expression] = (ZERO, DEPTH),
+    index: Expression = i,
+    guard: Expression = GUARD,
+    facts: Sequence[Expression] = (),
 ) -> tuple[Expression, ...]:
     """Return the masks of the first factor, which a mask of the other one guards."""
     terms = add(load(A, index, k), load(B, k, j))
     sums = loop(K, *depth, If(condition=guard, then=(terms,)))
-    return masks(found(sums, around=(rows, loop(J, ZERO, COLUMNS))))[0]
+    return masks(found(sums, around=(rows, loop(J, ZERO, COLUMNS)), facts=facts))[0]
+
+
+def test_loops_over_sizes_that_are_the_same_keep_accesses_in_range() -> None:
+    other, third = Size(tensor=B, axis=0), Size(tensor=Y, axis=0)
+    equal = build.apply("eq", ROWS, other), build.apply("eq", other, third)
+    assert row_masks(loop(I, ZERO, other), facts=equal[:1]) == ()
+    assert row_masks(loop(I, ZERO, third), facts=equal[::-1]) == ()
+    assert row_masks(loop(I, ZERO, third), facts=equal[:1]) == in_range(i, ROWS)
+    unlike = build.apply("lt", ROWS, other), build.apply("eq", ROWS, SEVEN)
+    assert row_masks(loop(I, ZERO, other), facts=unlike) == in_range(i, ROWS)
 
 
 def test_loops_over_sizes_keep_accesses_in_range() -> None:

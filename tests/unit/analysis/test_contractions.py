@@ -135,7 +135,18 @@ def a_variable_stands_around_a_sum(a: Tensor, b: Tensor, y: Tensor) -> None:
             y[i, j] = s
 
 
+def a_mask_stands_around_all_of_the_sum(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 0.0
+            if i > 0 and j < N - 1:
+                for k in range(N):
+                    s += a[i, k] * b[k, j]
+            y[i, j] = s
+
+
 CONTRACTIONS = [
+    a_mask_stands_around_all_of_the_sum,
     the_depth_begins_at_the_row,
     the_depth_ends_at_the_column,
     a_variable_stands_around_a_sum,
@@ -343,7 +354,32 @@ def the_sum_begins_anew(a: Tensor, b: Tensor, y: Tensor) -> None:
             y[i, j] = s
 
 
+def another_sum_is_taken_otherwise(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 0.0
+            if i > 0:
+                for k in range(N):
+                    s += a[i, k] * b[k, j]
+            else:
+                s = 1.0
+            y[i, j] = s
+
+
+def something_else_is_conditional(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 0.0
+            if i > 0:
+                for k in range(N):
+                    s += a[i, k] * b[k, j]
+                s += 1.0
+            y[i, j] = s
+
+
 OTHERS = [
+    another_sum_is_taken_otherwise,
+    something_else_is_conditional,
     there_is_no_sum,
     another_sum_is_taken,
     the_sum_is_added_twice,

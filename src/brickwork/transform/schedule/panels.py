@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from brickwork.analysis.contractions import Contraction, find_contraction, grouped
+from brickwork.analysis.contractions import Contraction, find_contraction, grouped, may_sum
 from brickwork.analysis.verdicts import Analysis, Bound
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, FLOAT64
@@ -171,8 +171,8 @@ def _sides(
 @legality
 def _with_fixed_sums(body: Block, ranges: Ranges) -> Sums | None:
     """Return a body whose loops sum over one range in all iterations of the nest; None if that is not known."""
-    place = next((place for place, item in enumerate(body) if isinstance(item, For)), None)
-    if place is None:
+    place = next((place for place, item in enumerate(body) if may_sum(item)), None)
+    if place is None or not isinstance(body[place], For):
         return None
     spans: list[tuple[Expression, Expression]] = []
     limits: list[Expression] = []
