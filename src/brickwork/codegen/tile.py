@@ -165,7 +165,7 @@ class Tile:
             return 16, self.right.size
         parted = any(side.parts > 1 for side in self.sides)
         if self.left.size <= GROUP_ROWS or self.right.size < GROUP_ROWS * (1 + parted):
-            computed = all(side.copied is None for side in self.sides) and not self.right.size % GROUP_ROWS
+            computed = all(side.copied is None for side in self.sides) and self.right.size == GROUP_ROWS
             return (32, 16) if computed else (32, 32)
         light = not self.contraction.promotes and all(side.copied is not None for side in self.sides)
         return (64, 64) if light else (64, 32)

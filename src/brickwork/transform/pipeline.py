@@ -236,8 +236,10 @@ def _for_sizes(
         if (found := find(kernel, analysis, target, plain, known)) is not None:
             yield Version(name, (*found[1], *_narrow(kernel, known)), found[0])
     if _is_easy(kernel, plain, known):
-        for name, schedule, needed in contraction_versions(kernel.body, analysis, target):
-            yield Version(name, (*needed, *_narrow(kernel, known)), schedule)
+        flat = not any(build.is_constant(item, 0) for item in flat_conditions(kernel.body, analysis, plain))
+        for name, schedule, needed in contraction_versions(kernel.body, analysis, target, flat=flat):
+            others = _conditions(kernel, analysis, target, schedule, known)
+            yield Version(name, tuple(dict.fromkeys((*needed, *others))), schedule)
 
 
 def _conditions(

@@ -14,10 +14,17 @@ import torch
 import brickwork as bw
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.atomic_updates import find_updates
+from brickwork.frontend.definition import define
+from brickwork.frontend.lower import lower
 from brickwork.ir import build
-from brickwork.ir.nodes import For, Kernel
+from brickwork.ir.dtypes import FLOAT32, INT64
+from brickwork.ir.nodes import For, Kernel, TensorType
+from brickwork.ir.signature import ScalarType, Signature
+from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.schedule.contract import ContractionPlanner, Nest, contraction_versions
+from brickwork.transform.schedule.defaults import flat_conditions
 from brickwork.transform.schedule.lengths import lengths_in
+from brickwork.transform.schedule.schedule import Unroll
 from support.lowering import memory
 from support.scheduling import GPU, kernel_of
 
@@ -350,6 +357,78 @@ def test_other_nests_have_no_tiles(function: Callable[..., None]) -> None:
     kernel, planner, loop = _planned(function)
     assert planner.contracted(loop) is None
     assert not [*contraction_versions(kernel.body, planner.analysis, GPU)]
+
+
+def two_nests(a: Tensor, b: Tensor, y: Tensor, z: Tensor) -> None:
+    for i in range(y.shape[0]):
+        for j in range(y.shape[1]):
+            s = 0.0
+            for k in range(a.shape[1]):
+                s += a[i, k] * b[k, j]
+            y[i, j] = s
+    for i in range(z.shape[0]):
+        for j in range(z.shape[1]):
+            t = 0.0
+            for k in range(a.shape[1]):
+                t += a[i, k] - b[k, j]
+            z[i, j] = t
+
+
+def test_nests_beside_a_contraction_have_register_tiles_where_these_may_be() -> None:
+    kernel = kernel_of(two_nests, *[memory([[0.5] * N for _ in range(N)])] * 4)
+    analysis = find_updates(kernel, analyse(kernel), claimed=False)
+    found = [*contraction_versions(kernel.body, analysis, GPU)]
+    tiled = [any(isinstance(verb, Unroll) and verb.factor >= 16 for verb in schedule.verbs) for _, schedule, _ in found]
+    assert tiled == [False, True] * (len(found) // 2)
+    for (_, _, few), (_, _, more) in zip(found[::2], found[1::2], strict=True):
+        assert {*few} < {*more}
+
+
+def without_the_last(a: Tensor, b: Tensor, z: Tensor) -> Tensor:
+    assert a.shape[1] == b.shape[0]
+    y = torch.empty(a.shape[0], b.shape[1], dtype=a.dtype, device=a.device)
+    for i in range(y.shape[0]):
+        for j in range(y.shape[1]):
+            s = 0.0
+            for k in range(a.shape[1]):
+                s += a[i, k] * b[k, j]
+            y[i, j] = s
+    for i in range(z.shape[0]):
+        for j in range(z.shape[1] - 1):
+            z[i, j] = z[i, j] * 2.0
+    return y
+
+
+def without_some(a: Tensor, b: Tensor, z: Tensor, n: int) -> Tensor:
+    assert a.shape[1] == b.shape[0]
+    assert z.shape[1] >= n
+    y = torch.empty(a.shape[0], b.shape[1], dtype=a.dtype, device=a.device)
+    for i in range(y.shape[0]):
+        for j in range(y.shape[1]):
+            s = 0.0
+            for k in range(a.shape[1]):
+                s += a[i, k] * b[k, j]
+            y[i, j] = s
+    for i in range(z.shape[0]):
+        for j in range(n):
+            z[i, j] = z[i, j] * 2.0
+    return y
+
+
+@pytest.mark.parametrize(("function", "more"), [(without_the_last, ()), (without_some, (ScalarType(INT64),))])
+def test_nests_beside_a_contraction_run_as_one_loop_where_they_may(
+    function: Callable[..., None], more: tuple[ScalarType, ...]
+) -> None:
+    """What must hold for a nest that is one loop is asked for in each version that runs it as one."""
+    argument = TensorType(FLOAT32, 2, contiguous=True, unit_axis=1)
+    signature = Signature((argument, argument, argument, *more), device="cuda", narrow=True, aligned=True)
+    _, (found,) = schedule_program(lower(define(function), signature), GPU)
+    versions = [version for version in found.versions if version.name.startswith("contraction")]
+    assert versions
+    for version in versions:
+        conditions = flat_conditions(found.source.body, found.analysis, version.schedule)
+        assert bool(conditions) is bool(more)
+        assert {*conditions} <= {*version.conditions}
 
 
 def a_triangle(a: Tensor, b: Tensor, y: Tensor) -> None:

@@ -44,6 +44,7 @@ from brickwork.target.matrix import (
     CHUNK_BYTES,
     FORMS,
     FULL,
+    GROUP_ROWS,
     LEAST_AREA,
     LEAST_SIDE,
     LEAST_TERMS,
@@ -59,6 +60,7 @@ from brickwork.target.target import Target
 from brickwork.transform.schedule.contract_loops import levelled, longest, tiles
 from brickwork.transform.schedule.grid import GridPlanner
 from brickwork.transform.schedule.lengths import lengths_in
+from brickwork.transform.schedule.register_tile import TilePlanner, tile_conditions
 from brickwork.transform.schedule.schedule import Contract, Schedule, Verb, planned
 
 
@@ -137,10 +139,11 @@ class Nest:
 
 
 @dataclass(frozen=True, slots=True)
-class ContractionPlanner(GridPlanner):
-    """Runs contractions in tiles of a shape, and the rest as a `GridPlanner` does."""
+class ContractionPlanner(TilePlanner):
+    """Runs contractions in tiles of a form, and the rest in register tiles, if it is `tiled`, or as a `GridPlanner`."""
 
     form: Form = FORMS[0]
+    tiled: bool = False
 
     def independent(self, loop: For, *, inside: bool) -> Iterator[Verb]:
         """Schedule a band of loops: contractions in tiles."""
@@ -151,7 +154,7 @@ class ContractionPlanner(GridPlanner):
         size, form = found.contraction.dtype.size, self.form
         chunked = (form.chunked and bool(found.laid_out(0)), form.chunked and bool(found.laid_out(1)))
         groups = self.target.matrix == "wgmma" and (any(chunked) or found.met is not None) and not form.low
-        height, width, stages = self.shape(found, groups=groups)
+        height, width, stages = self.sizes(found, groups=groups)
         sides = found.rows, found.columns, found.depth.index
         staged = ROW_BYTES // size
         blocks = self.target.threads // PROCESSOR_THREADS if self.target.cluster > 1 else 0
@@ -167,12 +170,16 @@ class ContractionPlanner(GridPlanner):
             blocks=blocks,
         )
 
-    def shape(self, nest: Nest, *, groups: bool) -> tuple[int, ...]:
+    def spread(self, band: list[For]) -> Iterator[Verb]:
+        """Give iterations of a band that is no contraction to threads."""
+        yield from (TilePlanner if self.tiled else GridPlanner).spread(self, band)
+
+    def sizes(self, nest: Nest, *, groups: bool) -> tuple[int, ...]:
         """Return the rows and columns of a tile, and how many stages it has, all as there is room for two or more."""
         form, found, (height, width) = self.form, nest.contraction, nest.sizes(self.form)
         many = groups and not found.promotes
         if nest.met is None and not form.low and not many:
-            width = min(width, height)
+            width = min(width, 2 * GROUP_ROWS)
 
         sizes, staged = [height, width], [found.parts(side) for side in (0, 1)]
 
@@ -279,12 +286,15 @@ def _goes_over_windows(found: Contraction, loop: For) -> bool:
 
 
 def contraction_versions(
-    block: Block, analysis: Analysis, target: Target
+    block: Block, analysis: Analysis, target: Target, *, flat: bool = True
 ) -> Iterator[tuple[str, Schedule, tuple[Expression, ...]]]:
-    """Yield schedules of a kernel's body that run its contractions in tiles, with what must hold for each."""
+    """Yield schedules of a kernel's body that run its contractions in tiles, with what must hold for each.
+
+    Other nests run as one loop, and in lanes, if that may be asked for (`flat`).
+    """
     before: list[Schedule] = []
     for form in _forms(block, analysis, target):
-        planner = ContractionPlanner(analysis, target, lengths_in(block), form=form)
+        planner = ContractionPlanner(analysis, target, lengths_in(block), flat=flat, wide=flat, form=form)
         schedule = planned(planner.block(block))
         heads = [node for node in statements(block) if isinstance(node, For) and schedule.contraction(node.index)]
         nests = [nest for node in heads if (nest := planner.contracted(node)) is not None]
@@ -293,8 +303,14 @@ def contraction_versions(
         if form.low and not all(nest.is_copied(side) for nest in nests for side in (0, 1)):
             continue
         if schedule not in before:
-            conditions = [part for nest in nests for part in _worth(nest, form, target)]
-            yield f"contraction {form.height} x {form.width}", schedule, tuple(dict.fromkeys(conditions))
+            name, conditions = f"contraction {form.height} x {form.width}", list[Expression]()
+            for nest in nests:
+                conditions += _worth(nest, form, target)
+            yield name, schedule, tuple(dict.fromkeys(conditions))
+            other = ContractionPlanner(analysis, target, planner.lengths, flat=flat, wide=flat, form=form, tiled=True)
+            tiled = planned(other.block(block))
+            if tiled != schedule and (more := tile_conditions(block, tiled)) is not None:
+                yield name, tiled, tuple(dict.fromkeys((*conditions, *more)))
         before.append(schedule)
 
 
