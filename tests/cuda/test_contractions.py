@@ -78,12 +78,13 @@ def test_gradients_of_convolutions_agree(sizes, filters, dtype):
     x, w = drawn(*sizes, dtype=dtype).requires_grad_(), drawn(filters, sizes[1], 3, 3, dtype=dtype).requires_grad_()
     out = OPERATORS["convolution"](x, w)
     towards = torch.randn_like(out)
-    one, other = (tensor.detach().double().requires_grad_() for tensor in (x, w))
-    right = torch.conv2d(one, other, padding=1)
-    agree(out, right)
-    expected = torch.autograd.grad(right, (one, other), towards.double())
-    for wanted, each in zip((x, w), expected, strict=True):
-        agree(*torch.autograd.grad(out, (wanted,), towards, retain_graph=True), each)
+    one, other, far = (tensor.detach().double() for tensor in (x, w, towards))
+    agree(out, torch.conv2d(one, other, padding=1))
+    to_input = torch.nn.grad.conv2d_input(one.shape, other, far, padding=1)
+    to_weights = torch.nn.grad.conv2d_weight(one, other.shape, far, padding=1)
+    for wanted, expected in ((x, to_input), (w, to_weights)):
+        (found,) = torch.autograd.grad(out, (wanted,), towards, retain_graph=True)
+        agree(found, expected)
 
 
 def test_parts_of_what_is_not_finite_are_as_multiply_adds_give_them():
