@@ -82,6 +82,15 @@ def product(length, dtype):
     return kernel((a, b, out), loop(i, 0, extent(a), row)), data
 
 
+def running(length, dtype):
+    """A running sum, whose steps store beside one another."""
+    data = numbers(3, length, dtype=dtype), torch.zeros(3, length, dtype=dtype)
+    x, out = (named(name, place, each) for place, (name, each) in enumerate(zip(("x", "out"), data, strict=True)))
+    b, u = symbol("b"), symbol("u")
+    s, begin, add = accumulated(load(x, b, u))
+    return kernel((x, out), loop(b, 0, extent(x), begin, loop(u, 0, extent(x, 1), add, store(out, (b, u), s)))), data
+
+
 def known_rows(whole: Kernel, multiple: int) -> Kernel:
     """Return a kernel that is run where all rows are multiples of something."""
     facts = (op("eq", op("mod", extent(each, each.type.rank - 1), multiple), 0) for each in whole.tensors)
@@ -119,6 +128,18 @@ def test_unrolled_loops_agree(make, dtype, width, factor):
         emulated = emulated or Emulated(unrolled(whole, width, factor))
         assert emulated(data) is None
         torch.testing.assert_close(data[-1], expected, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(("dtype", "factor"), [(torch.float32, 4), (torch.float32, 8), (torch.float64, 2)])
+def test_steps_that_store_beside_one_another_agree(dtype, factor):
+    emulated = None
+    for length in LENGTHS:
+        whole, data = running(length, dtype)
+        expected = interpreted(whole, data, ())[-1]
+        emulated = emulated or Emulated(unrolled(whole, 1, factor), optimised=True)
+        assert emulated(data) is None
+        torch.testing.assert_close(data[-1], expected, rtol=0, atol=0)
+    assert f"align {16}" in emulated.text
 
 
 @pytest.mark.parametrize("make", [looking_back, looking_forward, gathered, turned])

@@ -130,3 +130,26 @@ def test_rows_of_which_most_is_read_are_read_in_chunks(function, wide):
     ptx = ptx_of([program_for_gpu(function, torch.zeros(64, 4), torch.zeros(64))], GPU)
     assert ("v4" in ptx) == wide
     assert "ld.global.nc.b32" in ptx or "ld.global.b32" in ptx  # rows of another length
+
+
+def running(x: torch.Tensor, y: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        s = 0.0
+        for t in range(x.shape[1]):
+            s += x[c, t]
+            y[c, t] = s
+
+
+def greatest(x: torch.Tensor, y: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        s = 0.0
+        for t in range(x.shape[1]):
+            s = max(s, x[c, t] * x[c, t])
+            y[c, t] = s
+
+
+@pytest.mark.parametrize("function", [running, greatest])
+def test_steps_along_memory_read_and_store_chunks(function):
+    text = ptx_of([program_for_gpu(function, torch.ones(2, 8), torch.ones(2, 8))], GPU)
+    assert "ld.global.nc.v4" in text
+    assert "st.global.v4" in text

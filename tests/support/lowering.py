@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import TypeAlias, cast
 
 from brickwork.frontend.definition import define
@@ -26,6 +27,11 @@ def memory(values: Nested, dtype: DType = FLOAT32) -> Memory:
         level = level[0] if level else 0
     flat: list[Number] = [values] if not isinstance(values, Sequence) else _flatten(values)
     return Memory(flat, tuple(sizes), strides(sizes), dtype)
+
+
+def numbers(*sizes: int) -> Memory:
+    """Return a dense tensor of eighths that ascend."""
+    return Memory([place / 8 for place in range(prod(sizes))], sizes, strides(sizes), FLOAT32)
 
 
 def _flatten(values: Nested) -> list[Number]:

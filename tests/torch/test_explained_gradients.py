@@ -216,7 +216,7 @@ def test_additions_never_meet_only_where_nothing_is_atomic():
 def test_launches_are_those_of_the_arguments():
     few, many = (heated.explain(torch.empty(size, device="meta"), device="sm_90") for size in (300, 1 << 20))
     assert few.endswith(
-        "launches for these arguments\n  heated_0: 1 block of 256 threads\n  heated_1: 1 block of 320 threads"
+        "launches for these arguments\n  heated_0: 3 blocks of 32 threads\n  heated_1: 1 block of 320 threads"
     )
     assert "one block of threads runs all iterations" in few
     assert many.endswith("  heated_3: 5 times, 1024 blocks of 256 threads")

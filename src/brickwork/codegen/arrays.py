@@ -34,7 +34,7 @@ class Limits:
 
 
 ON_PROCESSORS = Limits(turns=16, nodes=2000)
-ON_GRIDS = Limits(turns=64, nodes=8192)
+ON_GRIDS = Limits(turns=128, nodes=8192)
 """A thread of a grid has 255 registers."""
 
 

@@ -22,6 +22,7 @@ from brickwork.codegen.tile_cluster import blocks_of
 from brickwork.ir import build
 from brickwork.ir.nodes import Block, Expression, For, If, Kernel, Role, While
 from brickwork.records import dataclass
+from brickwork.target.matrix import PROCESSOR_THREADS
 from brickwork.target.target import WARP
 from brickwork.transform.iteration_bounds import Ranges
 from brickwork.transform.schedule.lengths import Lengths, lengths_in
@@ -32,6 +33,8 @@ STEPS_EACH = 8
 """Steps of a loop that a thread takes one after the other where there are enough threads for all of the grid."""
 ENOUGH_THREADS = 1 << 18
 """Threads that keep a GPU busy."""
+FEW_BLOCKS = ENOUGH_THREADS // PROCESSOR_THREADS
+"""Multiprocessors of such a GPU: a nest that would have fewer blocks has smaller ones, down to a warp."""
 
 COLUMNS_EACH = 16
 """Most steps of a row that a thread takes."""
@@ -69,7 +72,9 @@ def emit_launch_dimensions(scalar: Scalar, writer: FunctionWriter, kernel: Kerne
         count = _steps(scalar, writer, loop, grid.width if loop is grid.loops[-1] else 1)
         total = writer.emit(f"mul i64 {total}, {count}") if total else count
     if grid.form is Form.PARALLEL:
-        blocks, block, teams = _divided(writer, total, grid.threads), str(grid.threads), "1"
+        block, teams = _block(writer, total, grid.threads), "1"
+        beyond = writer.emit(f"add i64 {total}, {writer.emit(f'sub i64 {block}, 1')}")
+        blocks, block = writer.emit(f"udiv i64 {beyond}, {block}"), writer.emit(f"trunc i64 {block} to i32")
     elif grid.tile is not None:
         return _of_tiles(scalar, writer, grid, grid.tile, total)
     else:
@@ -77,6 +82,15 @@ def emit_launch_dimensions(scalar: Scalar, writer: FunctionWriter, kernel: Kerne
     x = writer.emit(f"call i64 @llvm.umin.i64(i64 {blocks}, i64 {MOST_BLOCKS})")
     y = _divided(writer, blocks, MOST_BLOCKS)
     return LaunchDimensions(writer.emit(f"trunc i64 {x} to i32"), writer.emit(f"trunc i64 {y} to i32"), block, teams)
+
+
+def _block(writer: FunctionWriter, total: str, most: int) -> str:
+    """Return the threads of a block for so many steps, as i64: fewer than `most` where blocks are few otherwise."""
+    emit = writer.emit
+    each = emit(f"call i64 @llvm.umax.i64(i64 {emit(f'udiv i64 {total}, {FEW_BLOCKS}')}, i64 {WARP})")
+    each = emit(f"call i64 @llvm.umin.i64(i64 {each}, i64 {most})")
+    # A power of two.
+    return emit(f"lshr i64 {-(1 << 63)}, {emit(f'call i64 @llvm.ctlz.i64(i64 {each}, i1 true)')}")
 
 
 def _of_tiles(scalar: Scalar, writer: FunctionWriter, grid: Grid, tile: Tile, total: str) -> LaunchDimensions:

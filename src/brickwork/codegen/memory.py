@@ -95,6 +95,7 @@ def element_store(state: State, tensor: Tensor, indices: tuple[Value, ...], valu
         text = narrowed(state, text, dtype, width)
         if width > 1:
             text = lanes.pick(state, kind, text, lanes.last_active(state))
+        note = f", align {_alignment_at(state, tensor, offset.text)}{_scope(state, tensor)}"
         state.writer.store(kind, text, _address(state, tensor, offset.text), note, pointer=_pointer(state, tensor))
         return
     text = narrowed(state, lanes.vector(state, value), dtype, state.width)
@@ -325,6 +326,15 @@ def _alignment(state: State, tensor: Tensor, offset: Strided) -> int:
         return size
     first = gcd(state.writer.known(offset.base).multiple, 1 if offset.stride < 0 else ALIGNMENT)
     return max(size, gcd(first * size, ALIGNMENT))
+
+
+def _alignment_at(state: State, tensor: Tensor, offset: str) -> int:
+    """Return the bytes of which the address of an element is known to be a multiple: LLVM joins neighbouring stores."""
+    size = tensor.type.dtype.size
+    if tensor not in state.kernel.aligned or not state.writer.is_folding:
+        return size
+    root, constant = state.writer.parts(offset)
+    return max(size, gcd(state.writer.known(root).multiple * size, constant * size, ALIGNMENT))
 
 
 def _reversed(state: State, text: str, kind: str) -> str:

@@ -44,10 +44,11 @@ def step_number(state: State, grid: Grid) -> str:
     """Return the number of this thread's step in a grid of one loop, as i64."""
     emit, thread = state.writer.emit, register(state, "tid.x")
     if not (_is_natural(grid.loops[0].start) and _counts_elements(state, grid.loops[0].stop)):
-        first = emit(f"mul i64 {block_number(state)}, {grid.threads}")
+        size = emit(f"zext i32 {register(state, 'ntid.x')} to i64")
+        first = emit(f"mul i64 {block_number(state)}, {size}")
         return emit(f"add i64 {first}, {emit(f'zext i32 {thread} to i64')}")
     # There are so few steps that all blocks lie along x and all threads have numbers of 32 bits.
-    first = emit(f"mul nuw nsw i32 {register(state, 'ctaid.x')}, {grid.threads}")
+    first = emit(f"mul nuw nsw i32 {register(state, 'ctaid.x')}, {register(state, 'ntid.x')}")
     step = emit(f"sext i32 {emit(f'add nuw nsw i32 {first}, {thread}')} to i64")
     state.writer.learn(step, Known(0, NARROW_EXTENT + grid.threads))
     return step

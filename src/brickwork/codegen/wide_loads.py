@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from brickwork.codegen.builder import Known
 from brickwork.codegen.emitter_state import State
-from brickwork.ir.nodes import Block, Constant, Expression, For, Load, Tensor
+from brickwork.ir.nodes import Block, Constant, Expression, For, Load, Store, Tensor
 from brickwork.ir.signature import ALIGNMENT
 from brickwork.ir.walk import read_symbols, walk
 
@@ -22,17 +22,20 @@ def rows(state: State, loop: For) -> dict[str, int]:
     """Return the sizes that have to be multiples of something for a loop to read chunks, and are not known to be."""
     if not state.target.grid:
         return {}
-    found: dict[str, int] = {}
+    read, stored = dict[str, int](), dict[str, int]()
     for node in walk(loop.body):
-        if (
-            isinstance(node, Load)
-            and may_have_chunks(state, node.tensor)
-            and loop.index in read_symbols(node.indices[-1])
-        ):
-            size, whole = _row(state, node.tensor), ALIGNMENT // node.tensor.type.dtype.size
+        if isinstance(node, Load | Store) and node.indices and loop.index in read_symbols(node.indices[-1]):
+            if isinstance(node, Load) and may_have_chunks(state, node.tensor):
+                found = read
+            elif isinstance(node, Store) and begins_at_chunk(state, node.tensor):
+                found = stored
+            else:
+                continue
+            size, whole = _row(state, node.tensor), _items(node.tensor)
             if state.writer.known(size).multiple % whole:
                 found[size] = max(found.get(size, 1), whole)
-    return found
+    # Chunks are stored at once where they are read at once.
+    return {**stored, **read} if read else {}
 
 
 def records(state: State, block: Block) -> dict[str, int]:
@@ -82,9 +85,14 @@ def has_chunks(state: State, tensor: Tensor) -> bool:
 
 def may_have_chunks(state: State, tensor: Tensor) -> bool:
     """Whether a tensor that the kernel only reads is dense and begins at a chunk."""
+    return tensor not in state.stored and begins_at_chunk(state, tensor)
+
+
+def begins_at_chunk(state: State, tensor: Tensor) -> bool:
+    """Whether a tensor is dense and begins at a chunk."""
     kind = tensor.type
     fits = 2 <= kind.dtype.size <= 8 and kind.rank > 0 and kind.contiguous
-    return fits and tensor in state.kernel.aligned and tensor not in state.stored
+    return fits and tensor in state.kernel.aligned
 
 
 def _row(state: State, tensor: Tensor) -> str:

@@ -18,6 +18,7 @@ from brickwork.codegen.grid import MOST_BLOCKS, MOST_ROWS, MOST_THREADS, PARALLE
 from brickwork.codegen.launch_dimensions import (
     COLUMNS_EACH,
     ENOUGH_THREADS,
+    FEW_BLOCKS,
     FEW_COLUMNS,
     MANY_STEPS,
     STEPS_EACH,
@@ -288,7 +289,9 @@ def _figures(known: _Known, kernel: Kernel) -> LaunchFigures:
             blocks = _table(grid, prod(lengths[:-1]), lengths[-1])
             return LaunchFigures(kernel.name, blocks, grid.threads, *total, *what)
         case Form.PARALLEL:
-            return LaunchFigures(kernel.name, -(-steps // grid.threads), grid.threads, *total, *what)
+            each = min(max(steps // FEW_BLOCKS, WARP), grid.threads)
+            each = 1 << (each.bit_length() - 1)
+            return LaunchFigures(kernel.name, -(-steps // each), each, *total, *what)
         case Form.BLOCK if grid.tile is not None:
             parts = int(_value(known, blocks_of(grid.loops, grid.tile)) or 1)
             return LaunchFigures(kernel.name, steps * parts, grid.threads, *total, *what, parts)

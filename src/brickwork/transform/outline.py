@@ -50,10 +50,12 @@ from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, statement
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.argument_facts import ArgumentFacts
+from brickwork.transform.carried_rows import with_carried_rows
 from brickwork.transform.device_kernel import make_kernel
 from brickwork.transform.explanation import GUARDS
 from brickwork.transform.guard import conjunction
 from brickwork.transform.host_device_partition import GRID, Partition, in_order, outlives_check, partition
+from brickwork.transform.host_scalars import with_host_scalars
 from brickwork.transform.predicate import predicate
 from brickwork.transform.recurrences import Carrying
 from brickwork.transform.register_lists import Literal, literal_lists
@@ -98,8 +100,9 @@ def outline_kernels(
         for statement in block:
             match statement:
                 case Launch(kernel=kernel):
-                    carried = carrying[kernel.name]
-                    yield from _outline_kernel(scheduled[kernel.name], names, shared, known, carried, target)
+                    whole, given = with_host_scalars(scheduled[kernel.name], names)
+                    yield from given
+                    yield from _outline_kernel(whole, names, shared, known, carrying[kernel.name], target)
                 case Allocate(fill=fill) if fill is not None:
                     yield from (replace(statement, fill=None), *_fill(statement, fill, names, known))
                 case If(then=then, otherwise=otherwise):
@@ -308,8 +311,13 @@ class _Outliner:
         """Return the launches of a nest whose recurrences stay in order."""
         levels = self.places.nest(loop)
         whole = self.nest(loop, facts)
-        if loop.role is Role.PARALLEL and (lists := literal_lists(in_order(levels[-1].body))):
-            return (self.of_lengths(whole, levels, lists, facts),)
+        if loop.role is Role.PARALLEL:
+            body = in_order(levels[-1].body)
+            carried = with_carried_rows(body, self.names) if levels[-1].width == 1 else body
+            if lists := literal_lists(carried):
+                return (self.of_lengths(whole, levels, lists, facts),)
+            if carried != body:
+                return (self.nest(nested(levels, carried), facts),)
         if (found := split_reductions(levels, self.places, self.names)) is not None:
             inside = (*facts, *found.facts)
             parts = (*found.made, *(self.nest(part, inside) for part in (found.parts, found.joined)))

@@ -5,6 +5,7 @@
    with_expanded_scratch (only for grids): likewise, for scratch tensors with more elements than a thread has room for.
    without_continue (only for grids): before what rests on proofs.
 1. privatise: first of what rests on proofs, since loops are independent then that were not.
+   with_columns (only for grids): makes one nest of several, whose order can be chosen.
    distribute, interchange: before all that rests on the verdicts, since those of other loops are others; loops are cut
    first, since that makes nests perfect, whose order can be chosen.
 2. promote: an element that an inner loop accumulates into becomes a variable, so that the analysis sees a reduction;
@@ -47,6 +48,7 @@ from brickwork.transform.argument_facts import ArgumentFacts, argument_facts_of,
 from brickwork.transform.ascending import with_ascending_rows
 from brickwork.transform.canonical.form import canonical
 from brickwork.transform.claims import believe_claims, take_claims
+from brickwork.transform.columns import may_have_columns, with_columns
 from brickwork.transform.distribute import distribute, may_distribute
 from brickwork.transform.expand_scratch import with_expanded_scratch
 from brickwork.transform.explanation import GUARDS
@@ -335,6 +337,10 @@ def _rewritten(
     if scratch.intersection(kernel.tensors):
         source, found = privatise(kernel, as_written(), scratch, grid=target.grid)
         rests += [as_written()] if source is not kernel else []
+    if target.grid and may_have_columns(source):
+        before = found or as_written()
+        if (moved_out := with_columns(source, before)) is not source:
+            source, found, rests = moved_out, analyse(moved_out), [*rests, before]
     if given is not None:
         before = found or as_written()
         source, moved = rearranged(source, before, given)

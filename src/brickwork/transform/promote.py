@@ -114,8 +114,8 @@ class _Promoter:
         for tensor in (item for item in stored if item not in own):
             accesses = self.accumulator(loop, tensor, stored)
             numbers = frozenset(access.access for access in accesses)
-            reached = None if not accesses else _reached((loop,), numbers) if tensor.type.rank else ()
-            if reached is None:
+            conditions = None if not accesses else reached((loop,), numbers) if tensor.type.rank else ()
+            if conditions is None:
                 continue
             symbol = Symbol(tensor.name, next(self.numbers), value_dtype(tensor.type.dtype))
             load = next(node for node in accesses if isinstance(node, Load))
@@ -123,7 +123,7 @@ class _Promoter:
             before.append(Assign(symbol=symbol, value=load, loc=load.loc))
             after.append(replace(store, value=Read(symbol=symbol, loc=store.loc)))
             loop = _replace(loop, numbers, symbol)
-            runs.update(dict.fromkeys(reached if store.indices else ()))
+            runs.update(dict.fromkeys(conditions if store.indices else ()))
         loop = replace(loop, body=tuple(self.block(loop.body)))
         whole: Block = (*before, loop, *after)
         for condition in reversed(runs):
@@ -155,7 +155,7 @@ class _Promoter:
 
 
 @legality
-def _reached(
+def reached(
     block: Block, numbers: frozenset[int], changing: frozenset[Symbol] = frozenset()
 ) -> tuple[Expression, ...] | None:
     """Return conditions under which a block surely runs one of some accesses, given by number; None if there are none.
@@ -165,19 +165,19 @@ def _reached(
     changing = changing | assigned_symbols(block)
     for statement in block:
         match statement:
-            case If(condition=reached):
+            case If(condition=first):
                 pass
             case For(body=body):
-                inner = _reached(body, numbers, changing)
+                inner = reached(body, numbers, changing)
                 bounds = (statement.start, statement.stop)
                 if inner is not None and not read_symbols(bounds) & changing:
                     return (build.apply("lt", *bounds, loc=statement.loc), *inner)
-                reached = statement.start
+                first = statement.start
             case While():
                 return None
             case _:
-                reached = statement
-        if _reads(reached, numbers):
+                first = statement
+        if _reads(first, numbers):
             return ()
         if effects(statement).leaves or effects(statement).fails:
             return None

@@ -14,19 +14,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 
 from brickwork.ir import build
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Block, Constant, Expression, For, If, Load, Local, Read, Role, Statement, Store, Tensor
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements, walk
 from brickwork.records import dataclass
+from brickwork.transform.schedule.grid import UNROLLED_TOGETHER
 from brickwork.transform.sums import sum_of
 
 FEW = 16
 """Items of a short list: each iteration is tested to be one."""
-MOST = 64
+MOST = 128
 """Items of the longest list, which has just so many: a thread has 255 registers."""
-LENGTHS = ((FEW, False), (FEW, True), (MOST, True))
+LENGTHS = ((FEW, False), (FEW, True), (MOST // 4, True), (MOST // 2, True), (MOST, True))
 """The lengths that have a version, and whether it is for lists of just so many items. Without tests of items, what they
 read is read at once, and before the loops around: an iteration of `selective_scan` takes 370 instructions, not 900."""
 
@@ -52,7 +54,8 @@ def literal_lists(body: Block) -> list[Literal]:
         return []
     if not all(map(_is_written_out, loops)) or not all(_is_indexed_by(each, body, loops) for each in lists):
         return []
-    return [_literal(body, loops, lists, items, exact=exact) for items, exact in LENGTHS]
+    room = min(prod(each.sizes) for each in lists)
+    return [_literal(body, loops, lists, items, exact=exact) for items, exact in LENGTHS if items <= room]
 
 
 def list_version(tensor: Tensor, items: int, *, exact: bool) -> str:
@@ -67,7 +70,11 @@ def _literal(body: Block, loops: Sequence[For], lists: Sequence[Tensor], items: 
     indices = {loop.index for loop in loops}
 
     def change(node: Statement) -> Block:
-        if not isinstance(node, For) or isinstance(node.stop, Constant):
+        if not isinstance(node, For):
+            return (node,)
+        if items <= FEW and any(isinstance(each, For) and each.index in indices for each in node.body):
+            return (replace(node, unrolled=UNROLLED_TOGETHER) if _reads_neighbours(node) else node,)
+        if isinstance(node.stop, Constant):
             return (node,)
         if node.index not in indices and not (exact and node.stop in lengths and _is_written_out(node)):
             return (node,)
@@ -87,6 +94,18 @@ def goes_over(loop: For, tensor: Tensor) -> bool:
         isinstance(node, Load | Store) and node.tensor == tensor and loop.index in read_symbols(node.indices)
         for node in walk(loop.body)
     )
+
+
+def _reads_neighbours(loop: For) -> bool:
+    """Whether the steps of a loop in order, which run to their ends, read neighbours, which a thread reads at once."""
+    found = effects(loop.body)
+    if loop.role is not Role.SEQUENTIAL or found.jumps or found.fails or found.whiles or found.draws:
+        return False
+    reads = (
+        node for node in walk(loop.body) if isinstance(node, Load) and node.tensor.type.contiguous and node.indices
+    )
+    sums = (sum_of(node.indices[-1]) for node in reads)
+    return any(abs(dict(each.terms).get(build.read(loop.index), 0)) == 1 for each in sums if each is not None)
 
 
 def _is_written_out(loop: For) -> bool:

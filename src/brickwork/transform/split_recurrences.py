@@ -168,11 +168,12 @@ class _Cutter:
         return For(index=self.chunk, start=start, stop=self.count(), body=body, role=role, loc=self.found.loop.loc)
 
     def cut(self) -> For:
-        """Return the loop for the iterations of a chunk."""
-        loop, count, one = self.found.loop, self.count(), build.integer(1)
-        length = build.add(count_of(loop), build.sub(count, one))
-        step = build.apply("floordiv", length, count)
-        first = build.add(loop.start, build.mul(build.read(self.chunk), step))
+        """Return the loop for the iterations of a chunk: a multiple of `UNROLLED`, so that it begins where reads do."""
+        loop, unit, one = self.found.loop, build.integer(UNROLLED), build.integer(1)
+        many = build.mul(self.count(), unit)
+        step = build.apply("floordiv", build.add(count_of(loop), build.sub(many, one)), many)
+        first = build.add(loop.start, build.mul(build.mul(build.read(self.chunk), step), unit))
+        step = build.mul(step, unit)
         return replace(loop, start=first, stop=build.apply("minimum", build.add(first, step), loop.stop))
 
     def in_chunks(self, body: Block) -> For:

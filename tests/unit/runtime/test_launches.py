@@ -33,9 +33,20 @@ with kernel('k', tensors=(x_t1, out_t2,), scalars=(), facts=()):
 """
 
 
-@pytest.mark.parametrize(("size", "blocks"), [(0, 0), (1, 1), (1024, 1), (1025, 2), (10**9, 976563)])
-def test_threads_take_several_iterations_each(size, blocks):
-    assert found(SQUARE, (size,), 0) == [LaunchFigures("k", blocks, 256, 12 * size, size, Form.PARALLEL)]
+@pytest.mark.parametrize(
+    ("size", "blocks", "threads"),
+    [
+        (0, 0, 32),
+        (1, 1, 32),
+        (1024, 8, 32),
+        (1025, 9, 32),
+        (1 << 15, 128, 64),
+        (1 << 18, 256, 256),
+        (10**9, 976563, 256),
+    ],
+)
+def test_threads_take_several_iterations_each(size, blocks, threads):
+    assert found(SQUARE, (size,), 0) == [LaunchFigures("k", blocks, threads, 12 * size, size, Form.PARALLEL)]
 
 
 TRIANGLE = """
@@ -144,4 +155,4 @@ with kernel('k', tensors=(x_t1, out_t2,), scalars=(), facts=()):
 def test_what_depends_on_data_is_not_known():
     (figures,) = found(DATA, (8,), 5)
     assert (figures.blocks, figures.bytes, figures.flops) == (1, None, None)
-    assert launch_table([figures])[1] == ("k", "1", "256", "-", "-")
+    assert launch_table([figures])[1] == ("k", "1", "32", "-", "-")

@@ -25,6 +25,7 @@ from brickwork.ir.nodes import (
     Expression,
     For,
     If,
+    Load,
     Random,
     Size,
     Store,
@@ -450,7 +451,7 @@ class GridPlanner(Planner):
         inside = self.inside(loop)
         if any(self.sets_out_anywhere(access, loop) for access in inside):
             return False
-        if self.parts_ways(loop, last) or self.updates_neighbours(loop, inside):
+        if self.parts_ways(loop, last) or self.updates_neighbours(loop, inside) or self.is_masked(loop, last):
             return False
         along = (loop,) if across is None else (loop, across)
         cost = sum(min(self.access_cost(access, {node.index}) for node in along) for access in inside)
@@ -464,6 +465,23 @@ class GridPlanner(Planner):
             if long and (read_symbols(choice.condition) & varying or effects(choice.condition).loads):
                 return True
         return False
+
+    def is_masked(self, loop: For, last: For) -> bool:
+        """Whether neighbouring iterations touch all elements of their own in branches that they may take or not.
+
+        Lanes would make each of these accesses by itself, four elements away from that of the next thread.
+        """
+        choices = (
+            node for node in walk(last.body) if isinstance(node, If) and loop.index in read_symbols(node.condition)
+        )
+        masked = {
+            node.access
+            for choice in choices
+            for node in walk((*choice.then, *choice.otherwise))
+            if isinstance(node, Load | Store)
+        }
+        own = [item for item in self.inside(loop) if varies_with(item, loop.index)]
+        return bool(masked) and all(item.number in masked for item in own)
 
     def updates_neighbours(self, loop: For, inside: Sequence[Access]) -> bool:
         """Whether iterations update neighbouring elements atomically, which a warp does at once for its threads."""

@@ -61,9 +61,7 @@ def best_order(nest: Nest, *, grid: bool) -> tuple[Symbol, ...]:
     if not free:
         return nest.order
     choices: list[list[Symbol]] = []
-    if grid:
-        choices = [[*free, *rest]] if nest.order[0] not in nest.free or nest.accumulates(rest) else []
-    elif rest and nest.accumulates(rest[-1:]):
+    if grid or (rest and nest.accumulates(rest[-1:])):
         choices = [[*free, *rest]]
     elif rest and nest.order[0] not in nest.free:
         innermost = _cheaper(nest, [*free, rest[-1]], nest.order[-1])

@@ -20,7 +20,9 @@ from brickwork.ir.nodes import Block, Expression, For, Size, Symbol, While
 from brickwork.ir.walk import read_symbols, statements
 from brickwork.records import dataclass
 from brickwork.target.target import Target
+from brickwork.transform.carried_rows import carried_rows
 from brickwork.transform.guard import conjunction
+from brickwork.transform.register_lists import MOST
 from brickwork.transform.schedule.grid import SHORT, GridPlanner
 from brickwork.transform.schedule.lengths import Lengths, lengths_in
 from brickwork.transform.schedule.planner import access_cost, varies_with
@@ -36,6 +38,8 @@ class ShortPlanner(GridPlanner):
     """Schedules as a `GridPlanner` does, but that some loops are known to be `short`."""
 
     short: frozenset[Symbol] = frozenset()
+    carried: frozenset[Symbol] = frozenset()
+    """The loops along rows that a loop around them carries: a thread has such rows in registers."""
 
     def fills_blocks(self, last: For, chosen: Sequence[For]) -> bool:
         """Whether loops inside of a band can be shared out among the threads of a block, and are long enough."""
@@ -50,6 +54,8 @@ class ShortPlanner(GridPlanner):
 
     def limit(self, row: For) -> int:
         """Return how many iterations are too many for a thread: fewer where neighbouring threads read far apart."""
+        if row.index in self.carried:
+            return MOST + 1
         reads = [item for item in self.inside(row) if not item.store and varies_with(item, row.index)]
         return SHORT if all(map(_is_near, reads)) else SHORT_APART
 
@@ -76,7 +82,14 @@ def short_schedules(
     If not `wide`, they have no lanes, nor nests that are run as one loop, and nothing else is needed.
     """
     lengths, needed = lengths_in(block), dict[Expression, None]()
-    planner = ShortPlanner(analysis, target, lengths, flat=wide, wide=wide)
+    carried = frozenset(
+        along
+        for loop in statements(block)
+        if isinstance(loop, For)
+        for row in carried_rows(loop)
+        for along in row.loops
+    )
+    planner = ShortPlanner(analysis, target, lengths, flat=wide, wide=wide, carried=carried)
     while True:
         nests = [node for node in outermost(block, plain) if plain.blocks(node.index)]
         found = [_row(loops, nest, lengths, plain) for nest in nests for loops in _shared(nest.body, plain)]
