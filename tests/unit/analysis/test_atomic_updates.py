@@ -12,7 +12,7 @@ from brickwork.analysis.atomic_updates import find_updates, update_of, update_op
 from brickwork.ir import build
 from brickwork.ir.build import read
 from brickwork.ir.dtypes import FLOAT32, INT32, INT64
-from brickwork.ir.nodes import Break, Store, Tensor, TensorType
+from brickwork.ir.nodes import Break, Local, Store, Tensor, TensorType
 from brickwork.transform.unguarded_analysis import careful_analysis
 from support.kernels_ir import wrapped
 from support.written import extent, kernel, let, load, loop, op, repeat, store, symbol, when
@@ -21,6 +21,7 @@ X, Y = (Tensor(name, number, TensorType(FLOAT32, 1)) for number, name in enumera
 WIDE, NARROW = Tensor("wide", 2, TensorType(INT64, 1)), Tensor("narrow", 3, TensorType(INT32, 1))
 PLANE, ALONE = Tensor("plane", 4, TensorType(FLOAT32, 2)), Tensor("alone", 5, TensorType(FLOAT32, 0))
 AT = Tensor("at", 6, TensorType(INT64, 1))
+HELD = Tensor("held", 7, TensorType(FLOAT32, 1, contiguous=True, unit_axis=0), (8,))
 I, J, K = symbol("i"), symbol("j"), symbol("k")
 HALF = build.constant(0.5, FLOAT32)
 
@@ -124,6 +125,14 @@ def test_what_leaves_a_loop_or_is_carried_is_in_the_way_of_updates():
 def test_loops_that_no_one_claims_stay_in_order_where_only_claims_count():
     assert (counted(only=True).independent, counted(only=True).updates) == (False, (X,))
     assert (counted(claimed=True, only=True).independent, counted(claimed=True, only=True).updates) == (True, (X,))
+
+
+def test_what_a_thread_holds_alone_is_not_updated():
+    place = load(AT, I)
+    update = store(HELD, (place,), op("add", load(HELD, place), HALF))
+    whole = kernel((AT,), Local(tensor=HELD), loop(I, 0, extent(AT), update))
+    verdict = find_updates(whole, analyse(whole)).loops[I]
+    assert (verdict.independent, verdict.updates) == (False, ())
 
 
 def rows(*more, read_row, updates=("add",), only: bool = False, after=()):

@@ -2,19 +2,20 @@
 
 from dataclasses import replace
 
+import pytest
 import torch
 
 from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
-from brickwork.ir.build import integer
-from brickwork.ir.dtypes import INT64
+from brickwork.ir.build import apply, constant, integer, read
+from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.interpret import run_program
-from brickwork.ir.nodes import Allocate, For, Role, Symbol
+from brickwork.ir.nodes import Allocate, Draw, Expression, For, Load, Random, Role, Symbol, Tensor, TensorType
 from brickwork.ir.signature import Signature
 from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
 from brickwork.target.cuda import cuda_target
-from brickwork.transform.host_device_partition import in_order
+from brickwork.transform.host_device_partition import Partition, in_order
 from brickwork.transform.pipeline import schedule_program
 from support.tensors import argument_type, to_memory, to_tensor
 
@@ -86,3 +87,25 @@ def test_nothing_of_a_schedule_is_left_on_a_loop_that_one_thread_runs():
     for role, width, across in ((Role.PARALLEL, 4, 32), (Role.BLOCK, 1, 0), (Role.THREAD, 2, 0)):
         scheduled = replace(plain, role=role, width=width, across=across)
         assert in_order((scheduled,)) == (plain,)
+
+
+N, SUM = Symbol("n", 1, INT64), Symbol("sum", 2, INT64)
+HALF, ROW = constant(0.5, FLOAT32), Tensor("x", 1, TensorType(INT64, 1))
+SCALE = read(Symbol("scale", 3, FLOAT32))
+
+
+@pytest.mark.parametrize(
+    ("value", "known"),
+    [
+        (apply("floordiv", read(N), integer(2)), True),
+        (apply("truediv", SCALE, HALF), True),
+        (apply("add", read(SUM), integer(1)), False),
+        (Load(tensor=ROW, indices=(read(N),), access=0, dtype=INT64), False),
+        (Random(draw=Draw.UNIFORM, key=integer(1), counter=read(N), extra=integer(0), site=0, dtype=FLOAT32), False),
+        (apply("floordiv", SCALE, HALF), False),
+        (apply("add", apply("sqrt", SCALE), HALF), False),
+    ],
+    ids=["integers", "a quotient", "a sum of the device", "an element", "a draw", "a floor", "a root"],
+)
+def test_what_the_host_can_evaluate(value: Expression, known: bool):
+    assert Partition(frozenset({SUM})).is_known(value) is known
