@@ -4,8 +4,9 @@
         for e in range(p[i], p[i + 1]):         ->          if not broken: the loops, in parallel
             x[e] = ...                                      if broken: the loops as they are
 
-The test is a kernel of its own, whose answer the others read: no host waits for it. Invariant: a kernel is taken apart
-only if nothing in it stores into what is tested, and a loop is independent then that was not.
+The test is a kernel of its own, whose answer the others read: no host waits for it. Where iterations may run at once
+all the same, by updates in one step, only many elements are worth it. Invariant: a kernel is taken apart only if
+nothing in it stores into what is tested, and iterations never meet then that otherwise may.
 """
 
 from __future__ import annotations
@@ -40,11 +41,12 @@ from brickwork.ir.nodes import (
     Symbol,
     Tensor,
 )
-from brickwork.ir.walk import free_tensors, statements
+from brickwork.ir.walk import statements
 from brickwork.legality import legality
 from brickwork.target.target import Target
+from brickwork.transform.autodiff.gather_versions import copied
 from brickwork.transform.explanation import OTHERWISE
-from brickwork.transform.free_variables import fresh_names
+from brickwork.transform.free_variables import fresh_names, with_body
 from brickwork.transform.scratch import Names, names_of
 
 TEST = "_rows"
@@ -62,12 +64,12 @@ def with_ascending_rows(program: Program, target: Target) -> tuple[Program, dict
     others: dict[str, str] = {}
     body: list[Statement] = []
     for statement in program.body:
-        found = _ascending(statement.kernel, target) if isinstance(statement, Launch) else ()
-        if not isinstance(statement, Launch) or not found:
+        found = _ascending(statement.kernel, target) if isinstance(statement, Launch) else None
+        if not isinstance(statement, Launch) or found is None:
             body.append(statement)
             continue
         names = names or fresh_names(program)
-        body += _apart(statement, found, names)
+        body += _apart(statement, *found, names)
         others[f"{statement.kernel.name}{IN_ORDER}"] = OTHERWISE
     return program if names is None else replace(program, body=tuple(body)), others
 
@@ -75,12 +77,12 @@ def with_ascending_rows(program: Program, target: Target) -> tuple[Program, dict
 # ---------------------------------------------------------------- what is tested
 
 
-def _ascending(kernel: Kernel, target: Target) -> tuple[Ascending, ...]:
-    """Return what to test for a kernel; nothing where no loop would be independent then that is not."""
+def _ascending(kernel: Kernel, target: Target) -> tuple[tuple[Ascending, ...], Expression | None] | None:
+    """Return what to test for a kernel, and where that is worth it; None where iterations would meet all the same."""
     if kernel.may_alias or not _may_have_rows(kernel.body):
-        return ()
+        return None
     before = _analysed(kernel, target)
-    blocked = [loop for loop in before.model.loops if not before.loops[loop.node.index].independent]
+    blocked = [loop for loop in before.model.loops if not _is_apart(loop, before, target)]
     rows = [row for row in before.model.loops if _tensor_of(row, before) is not None]
     found: dict[Tensor, dict[Size, None]] = {}
     for access in before.accesses:
@@ -89,10 +91,32 @@ def _ascending(kernel: Kernel, target: Target) -> tuple[Ascending, ...]:
             if tensor is not None and access.store and not access.tensor.is_local and _is_about(access, row, blocked):
                 found.setdefault(tensor, {}).update(dict.fromkeys(_sizes(row, before.accesses)))
     if not found:
-        return ()
+        return None
     tested = tuple(Ascending(tensor, tuple(sizes)) for tensor, sizes in found.items())
     after = _analysed(replace(kernel, ascending=tested), target)
-    return tested if any(after.loops[loop.node.index].independent for loop in blocked) else ()
+    if not any(_is_apart(loop, after, target) for loop in blocked):
+        return None
+    return tested, _many(blocked, before, target)
+
+
+def _is_apart(loop: Loop, analysis: Analysis, target: Target) -> bool:
+    """Whether iterations may run at once, and on a grid never meet on an element."""
+    verdict = analysis.loops[loop.node.index]
+    return verdict.independent and not (target.grid and verdict.updates)
+
+
+def _many(blocked: Sequence[Loop], analysis: Analysis, target: Target) -> Expression | None:
+    """Return that there are many elements, where loops may run at once without the test; None where some may not.
+
+    Those are more than all threads of the machine step through in the time of a launch.
+    """
+    verdicts = [analysis.loops[loop.node.index] for loop in blocked]
+    if not all(verdict.independent for verdict in verdicts):
+        return None
+    (tensor, *_) = (tensor for verdict in verdicts for tensor in verdict.updates)
+    sizes = [build.size(tensor, axis) for axis in range(tensor.type.rank)]
+    most = target.launch_ns * target.threads // target.block_step_ns
+    return build.apply("ge", build.product(sizes), build.integer(most))
 
 
 def _analysed(kernel: Kernel, target: Target) -> Analysis:
@@ -135,21 +159,30 @@ def _sizes(row: Loop, accesses: Sequence[Access]) -> Iterator[Size]:
 # ---------------------------------------------------------------- the kernels
 
 
-def _apart(launch: Launch, tested: Sequence[Ascending], names: Names) -> Block:
-    """Return what tests whether elements ascend, and the kernels for those that do and that do not."""
+def _apart(launch: Launch, tested: Sequence[Ascending], many: Expression | None, names: Names) -> Block:
+    """Return what tests whether elements ascend, and the kernels for those that do and that do not.
+
+    Where there are not `many` elements nothing is tested.
+    """
     kernel = launch.kernel
     answer, made = names.tensor(f"{kernel.name}_broken", INT64, 1)
     broken = names.symbol("broken", INT64)
     tests = (_test(item, broken, names, kernel.loc) for item in tested)
-    body = (
+    body: Block = (
         Assign(symbol=broken, value=build.integer(0)),
         *chain.from_iterable(tests),
         names.store(answer, build.integer(0), build.read(broken)),
     )
-    facts = _has_answer(answer)
-    test = Kernel(name=f"{kernel.name}{TEST}", tensors=free_tensors(body), scalars=(), facts=facts, body=body)
+    facts = (*_has_answer(answer), *kernel.facts)
+    test = Kernel(name=f"{kernel.name}{TEST}", tensors=(), scalars=(), facts=(), body=())
     ascending = replace(_where(kernel, answer, "eq"), ascending=tuple(tested))
     other = replace(_where(kernel, answer, "ne"), name=f"{kernel.name}{IN_ORDER}")
+    if many is not None:
+        body = (If(condition=many, then=body),)
+        ascending = replace(ascending, body=(If(condition=many, then=ascending.body),))
+        again = tuple(copied(statement, names) for statement in kernel.body)
+        other = replace(other, body=(If(condition=many, then=other.body, otherwise=again),))
+    test = with_body(test, body, facts)
     return (made, *(replace(launch, kernel=each) for each in (test, ascending, other)))
 
 

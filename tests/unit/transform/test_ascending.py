@@ -170,6 +170,13 @@ def sums(p: torch.Tensor, x: torch.Tensor):
     return out
 
 
+def spread(p: torch.Tensor, x: torch.Tensor, y: torch.Tensor):
+    """Add a number to each row."""
+    for i in range(len(p) - 1):
+        for e in range(p[i], p[i + 1]):
+            x[e] += y[i]
+
+
 def kernel_of(function: Function, *arguments: object) -> Kernel:
     program = lower(define(function), Signature(tuple(map(argument_type, arguments))))
     (kernel,) = [node.kernel for node in walk(program.body) if isinstance(node, Launch)]
@@ -297,6 +304,23 @@ def test_only_kernels_with_more_that_is_independent_are_taken_apart(target) -> N
     assert kernels_of(softmax, ENDS, MATRIX, target=target) == ["softmax_rows", "softmax", "softmax_in_order"]
     assert kernels_of(moved_ends, ENDS, X, target=target) == ["moved_ends"]
     assert kernels_of(sums, ENDS, X, target=target) == ["sums"]
+
+
+@pytest.mark.parametrize("launch", [0, GPU.launch_ns])
+@pytest.mark.parametrize("ends", [[0, 2, 2, 5, 6], [0, 4, 1, 5, 6], [2, 5, 5, 5, 7]])
+def test_updates_of_many_elements_are_single_steps_only_where_rows_may_meet(ends, launch) -> None:
+    target = replace(GPU, launch_ns=launch)
+    numbers = [3.0, 5.0, 7.0, 11.0]
+    results = []
+    for way in (AVX2, target):
+        grid = {"device": "cuda", "narrow": True, "aligned": True} if way.grid else {}
+        given = [memory(ends, INT64), memory(nested(X), FLOAT64), memory(numbers, FLOAT64)]
+        program = lower(define(spread), Signature(tuple(map(argument_type, given)), **grid))
+        pieces, kernels = schedule_program(program, way)
+        assert [item.kernel.name for item in kernels] == ["spread_rows", "spread", "spread_in_order"]
+        run_program(pieces, given, check=True)
+        results.append(nested(given[1]))
+    assert results[0] == results[1]
 
 
 def test_what_is_tested_is_said_and_the_other_kernel_is_not_warned_of() -> None:
