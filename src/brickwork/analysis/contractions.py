@@ -100,7 +100,7 @@ class Factor:
                     and row in read_symbols(bound)
                     and not deep & read_symbols(bound)
                     and not any(isinstance(node, Load) for node in walk(bound))
-                    and _is_monotone(bound, frozenset({row}))
+                    and is_monotone(bound, frozenset({row}))
                 ):
                     found.append(bound)
                 case _:
@@ -343,7 +343,7 @@ class _Names:
                 loops = self.of(bound)
                 if loops & self.deep or read_symbols(bound) & self.origins.keys():
                     return None
-                if loops and not _is_monotone(bound, loops):
+                if loops and not is_monotone(bound, loops):
                     return None
                 if loops:
                     found.append(build.apply(name, build.read(loop.index), bound))
@@ -362,7 +362,7 @@ class _Names:
 
 
 @legality
-def _is_monotone(bound: Expression, loops: Names) -> bool:
+def is_monotone(bound: Expression, loops: Names) -> bool:
     """Whether a bound only rises, or only falls, along the one loop that it goes with."""
     match bound:
         case Read():
@@ -371,7 +371,7 @@ def _is_monotone(bound: Expression, loops: Names) -> bool:
             moving = [operand for operand in operands if read_symbols(operand) & loops]
             if operator.name not in {"add", "sub", "mul", "minimum", "maximum"} or len(moving) > 1:
                 return False
-            return _is_monotone(moving[0], loops)
+            return is_monotone(moving[0], loops)
         case _:
             return False
 

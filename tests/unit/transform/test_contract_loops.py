@@ -69,6 +69,33 @@ def rows_and_columns_of_three_loops(a: Tensor, b: Tensor, y: Tensor) -> None:
                     y[2 * i + n, j + m] = s
 
 
+def a_stop_rises_and_falls(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(1, N):
+        for j in range(N):
+            s = 0.0
+            for k in range(i * 2 % 5):
+                s += a[i, k] * b[k, j]
+            y[i, j] = s
+
+
+def a_start_falls_and_rises(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(1, N):
+        for j in range(N):
+            s = 0.0
+            for k in range(i * 3 % 5, N):
+                s += a[i, k] * b[k, j]
+            y[i, j] = s
+
+
+def a_range_begins_at_its_row(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 0.0
+            for k in range(i, N):
+                s += a[i, k] * b[k, j]
+            y[i, j] = s
+
+
 LEVELLED = [a_bound_goes_with_one_of_several_rows, a_bound_goes_with_rows_that_begin_later, bounds_fall]
 
 
@@ -106,7 +133,17 @@ def test_tiles_have_what_each_row_has(function: Callable[..., None]) -> None:
     assert _result(tiles, given) == _result(program, given)
 
 
-@pytest.mark.parametrize("function", LEVELLED, ids=lambda item: item.__name__)
+@pytest.mark.parametrize("function", [a_stop_rises_and_falls, a_start_falls_and_rises])
+def test_rows_whose_bounds_rise_and_fall_are_not_in_tiles(function: Callable[..., None]) -> None:
+    given = [memory([[1.0 * i * i + 3 * j + n for j in range(N)] for i in range(N)]) for n in range(3)]
+    program = canonical(program_of(function, *given))
+    assert _result(_in_tiles(program), given) == _result(program, given)
+
+
+STAYING = [rows_and_columns_of_three_loops, a_range_begins_at_its_row]
+
+
+@pytest.mark.parametrize("function", [*LEVELLED, *STAYING], ids=lambda item: item.__name__)
 def test_ranges_go_with_no_rows_that_are_several_loops(function: Callable[..., None]) -> None:
     program = canonical(program_of(function, *[memory([[0.0] * N] * N)] * 3))
     (kernel,) = (node.kernel for node in walk(program) if isinstance(node, Launch))
@@ -115,9 +152,11 @@ def test_ranges_go_with_no_rows_that_are_several_loops(function: Callable[..., N
     assert isinstance(loop, For)
     nest = planner.contracted(loop)
     assert nest is not None
-    assert not nest.leans
-    sides = frozenset(nest.rows), frozenset(nest.columns)
-    assert any(isinstance(node, If) for node in walk(levelled(nest.band[-1].body, nest.band, sides)))
+    assert nest.leans == (function is a_range_begins_at_its_row)
+    body, sides = nest.band[-1].body, (frozenset(nest.rows), frozenset(nest.columns))
+    changed = levelled(body, nest.band, sides)
+    assert any(isinstance(node, If) for node in walk(changed)) == (function in LEVELLED)
+    assert (changed == body) == (function not in LEVELLED)
 
 
 def test_a_range_that_goes_with_one_loop_of_rows_stays() -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from brickwork.analysis.contractions import is_monotone
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
@@ -27,19 +28,19 @@ def levelled(body: Block, band: Sequence[For], sides: Sequence[frozenset[Symbol]
     """Return the body of a nest whose sums go over one range for all rows and columns that are several loops.
 
     A tile knows the ends of such rows and columns only for one loop that begins at 0. Bounds that go with others become
-    conditions, and the range has all that any iteration has: bounds only rise, or only fall.
+    conditions, and the range has all that any iteration has, if bounds only rise, or only fall.
     """
     several = frozenset[Symbol]().union(*(side for side in sides if not _is_plain(band, side)))
     names = frozenset(node.index for node in band)
 
     def visit(statement: Statement) -> Block:
-        if not isinstance(statement, For) or statement.index in names:
+        if not isinstance(statement, For):
             return (statement,)
         start, stop, place = statement.start, statement.stop, build.read(statement.index)
         inner = statement.body
-        if read_symbols(start) & several:
+        if read_symbols(start) & several and is_monotone(start, names):
             inner, start = _where(build.apply("ge", place, start), inner), _extreme(start, band, "minimum")
-        if read_symbols(stop) & several:
+        if read_symbols(stop) & several and is_monotone(stop, names):
             inner, stop = _where(build.apply("lt", place, stop), inner), _extreme(stop, band, "maximum")
         return (replace(statement, start=start, stop=stop, body=inner),)
 
