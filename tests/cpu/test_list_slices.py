@@ -1,4 +1,4 @@
-"""Slices of lists, names unpacked from rows and lists, and lists of tuples: compiled code, interpreter, Python."""
+"""Slices of lists and shapes, names unpacked from rows and lists, lists of tuples: compiled, interpreted, Python."""
 
 from collections.abc import Callable
 from typing import Any
@@ -79,6 +79,22 @@ def halved(x: torch.Tensor) -> torch.Tensor:
     return out
 
 
+def beams(x: torch.Tensor, k: int) -> torch.Tensor:
+    """A beam search: a list of one tuple takes over slices of lists that grow."""
+    kept = [(0.0, 0)]
+    for t in range(len(x)):
+        found = []
+        for total, code in kept:
+            found.append((total + x[t], code * 2 + 1))
+            found.append((total - 0.5 * x[t], code * 2))
+        found = sorted(found, key=lambda pair: pair[0], reverse=True)
+        kept = found[:k]
+    out = torch.full((4,), -1.0)
+    for i, (total, code) in enumerate(kept):
+        out[i] = total + code
+    return out
+
+
 def on_the_host(x: torch.Tensor, k: int) -> torch.Tensor:
     """Slices and unpacking outside of loops."""
     a, b, *_ = (3, 4, 5)[1:]
@@ -92,6 +108,17 @@ def on_the_host(x: torch.Tensor, k: int) -> torch.Tensor:
     out[0], out[1] = len(items), sum(items[1:])
     out[2] = p + q * r
     out[3] = a * b
+    return out
+
+
+def sized_by_parts_of_shapes(x: torch.Tensor) -> torch.Tensor:
+    """Sizes that are unpacked from shapes, and from slices of them."""
+    *lead, last = x.shape
+    out, more = torch.zeros(*x.shape[:-1], last + 1), x.new_zeros(*lead, 2)
+    whole = torch.ones(*x.shape)
+    for i, j, k in bw.indices(x):
+        more[i, j, k % 2] += x[i, j, k]
+        out[i, j, k] = whole[i, j, k] + more[i, j, 0] * 2
     return out
 
 
@@ -175,7 +202,10 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (slices, (torch.arange(3), 1)),
     (merged, (torch.randint(0, 9, (3, 6)),)),
     (halved, (torch.randn(7, 2),)),
+    (beams, (torch.randn(6), 2)),
+    (beams, (torch.randn(6), 0)),
     (on_the_host, (torch.randn(3), 2)),
+    (sized_by_parts_of_shapes, (torch.randn(2, 3, 4),)),
     (unpacked, (torch.randn(5, 3), torch.randn(5))),
     (over_calls, (torch.randn(4, 5),)),
     (pairs, (torch.randint(0, 5, (6,)),)),

@@ -17,7 +17,7 @@ from brickwork.frontend.asserts import lower_guard
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.element_stores import store
 from brickwork.frontend.environment import ALLOCATIONS, MISSING, NEW_METHODS, intrinsic, resolve
-from brickwork.frontend.expressions import condition, operand
+from brickwork.frontend.expressions import condition, operand, operands
 from brickwork.frontend.given_numbers import refuse_overflow
 from brickwork.frontend.indexing import list_name, scalar, shape
 from brickwork.frontend.iterables import is_listed, item, trips
@@ -194,7 +194,7 @@ def _allocation_name(frame: Frame, node: ast.Call) -> str | None:
 def _allocate(state: State, frame: Frame, host: Host, node: ast.Call, *, target: str, position: int | None) -> View:
     name, loc = _allocation_name(frame, node) or "", frame.loc(node)
     keywords = {item.arg: operand(state, frame, item.value) for item in node.keywords if item.arg is not None}
-    arguments = [operand(state, frame, item) for item in node.args]
+    arguments = [*operands(state, frame, node.args)]
     for keyword in keywords:
         if keyword not in ALLOCATION_KEYWORDS:
             raise error("BW004", f"`{name}` takes no `{keyword}` in an operator", loc, "leave it out")

@@ -231,6 +231,7 @@ def grown_of(frame: Frame, node: ast.expr) -> Grown | None:
 def moves_grown(state: State, frame: Frame, name: str, found: Operand, loc: Location) -> bool:
     """Give a name that stands for a list, in a loop or a branch, the items of another one; return whether it is so."""
     before = bound_before(state, frame, name)
+    before = before.latest if isinstance(before, Together) else before
     if not isinstance(before, Grown | Items | View) or before == found:
         return False
     if not frame.branches and not _is_outer(state, frame, name):
