@@ -581,3 +581,19 @@ def backwards(g: torch.Tensor, m: int) -> torch.Tensor:
         for k in range(g.shape[1]):
             bb[g.shape[1] - 1 - k] += g[i, k]
     return bb
+
+
+def centred(g: torch.Tensor, r: int) -> torch.Tensor:
+    """A window's centre, and its places, which the ends hold back."""
+    n, m = g.shape
+    xb = torch.zeros((n, m))
+    for i in range(n):
+        for j in range(m):
+            s = 0.0
+            for d in range(-r, r + 1):
+                s += g[min(max(i + d, 0), n - 1), j]
+            for d in range(-r, r + 1):
+                p = min(max(i + d, 0), n - 1)
+                xb[p, j] += g[i, j] * d
+                xb[i, j] += g[p, j] * s
+    return xb

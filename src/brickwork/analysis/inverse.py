@@ -27,6 +27,7 @@ from brickwork.analysis.polynomial import (
     IndexAtom,
     Interval,
     Polynomial,
+    SizeAtom,
     UnknownAtom,
     cofactor,
     interval_of,
@@ -35,6 +36,7 @@ from brickwork.analysis.polynomial import (
     order_of,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols
+from brickwork.legality import legality
 from brickwork.records import dataclass
 
 ZERO, ONE = number(0), number(1)
@@ -297,7 +299,8 @@ class _Turn:
         own = [Dimension(atom) for atom in self.ordered(self.own)]
         terms = [Dimension(atom, fixed=self.fixed.get(atom)) for atom in self.ordered([*self.unknown, *self.fixed])]
         bounded = self.bounded([*own, *terms])
-        held: list[Formula] = [item for each in elements for item in _domain(each)]
+        held = [item for loop in self.access.loops[: self.outer] for item in loop.domain if holds_as_computed(item)]
+        held += [item for each in elements for item in _domain(each)]
         implied = [Comparison(item.polynomial) for item in self.constraints if not item.needed and not item.equal]
         guards = self.guards((), {each.atom for each in elements}, held)
         held += [item for item in guards if isinstance(item, Comparison)]
@@ -513,6 +516,14 @@ class _Turn:
             if factor is not None and polynomial == factor * of_atom(atom) and self.is_positive(of_atom(atom)):
                 return self.divided(factor)
         return polynomial
+
+
+@legality
+def holds_as_computed(formula: Formula) -> bool:
+    """Whether a bound of a loop holds of its numbers as they are computed, which those of arguments may not."""
+    if not isinstance(formula, Comparison) or not formula.polynomial.is_affine:
+        return False
+    return all(isinstance(atom, IndexAtom | SizeAtom) for atom in formula.polynomial.atoms())
 
 
 def _put(polynomial: Polynomial, atom: Atom, value: Ratio) -> Polynomial:

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 import torch
 
-from brickwork.analysis.formula import Comparison
+from brickwork.analysis.formula import AnyOf, Comparison
+from brickwork.analysis.inverse import holds_as_computed
 from brickwork.analysis.inverted import Dimension, Divisible, Ratio
-from brickwork.analysis.polynomial import IndexAtom, SizeAtom, number, of_atom
+from brickwork.analysis.polynomial import IndexAtom, ScalarAtom, SizeAtom, number, of_atom
 from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
 from brickwork.ir.dtypes import FLOAT32, INT64
@@ -176,6 +177,7 @@ def cases() -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
     made += [(scatters.picked_in_turn, (numbers(2, n), memory([3, 1], INT64), 2)) for n in (0, 3)]
     made += [(scatters.picked_by_quotient, (numbers(2, n), memory([3, 6], INT64), n)) for n in (0, 2)]
     made += [(scatters.picked_along, (numbers(2, n), memory([3, 1, 0, 2], INT64))) for n in (0, 3)]
+    made += [(scatters.centred, (numbers(n, 2), r)) for n in (0, 1, 5) for r in (0, 2)]
     made += [(scatters.quantised, (numbers(n), numbers(2, n), numbers(2), 3)) for n in (1, 3, 8)]
     made += [(scatters.window, (numbers(9), 9, 3, stride)) for stride in (1, 2, 4)]
     made += [(scatters.solved, (numbers(n, n), numbers(n, m), numbers(n, m))) for n in (0, 1, 4) for m in (0, 1, 3)]
@@ -230,6 +232,7 @@ SHAPES: dict[str, tuple[Any, ...]] = {
     "twice": (numbers(2, 3),),
     "packed": (numbers(2, 8), 4),
     "heads": (numbers(2, 6), numbers(2, 6), 2),
+    "centred": (numbers(5, 2), 1),
     "decoded": (_codes(2, 3), numbers(4, 2), numbers(2)),
 }
 
@@ -395,6 +398,25 @@ def test_places_that_are_others_are_stored_where_they_are() -> None:
     kernel = kernel_of(gathered(program_of(scatters.packed, numbers(2, 8), 4)))
     assert [node.index.name for node in walk(kernel) if isinstance(node, For)] == ["b", "j"]
     assert {node.tensor.name for node in walk(kernel) if isinstance(node, Load)} == {"g"}
+
+
+def test_bounds_by_arguments_may_not_hold_as_computed() -> None:
+    """A product may wrap, and so may what is computed of an integer argument."""
+    index = of_atom(IndexAtom(Symbol("i", 0, INT64), 0, 1))
+    size = of_atom(SizeAtom(Tensor("x", 0, TensorType(FLOAT32, 1)), 0))
+    argument = of_atom(ScalarAtom(Symbol("k", 1, INT64)))
+    assert holds_as_computed(Comparison(size - number(1) - index))
+    for bound in (Comparison(size * size - index), Comparison(argument - index), AnyOf((Comparison(index),))):
+        assert not holds_as_computed(bound)
+
+
+def test_a_place_that_loops_around_keep_in_range_is_not_asked_for() -> None:
+    """Neighbouring threads go together where nothing is asked."""
+    kernel = kernel_of(gathered(program_of(scatters.centred, *SHAPES["centred"])))
+    around = next(node for node in walk(kernel) if isinstance(node, For) and node.index.name == "j")
+    conditions = [node.condition for node in walk(around) if isinstance(node, If)]
+    assert around.index in read_symbols(around.body)
+    assert not [item for item in conditions if around.index in read_symbols(item)]
 
 
 def test_places_that_may_be_the_same_are_gathered() -> None:
