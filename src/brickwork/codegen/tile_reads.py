@@ -161,7 +161,8 @@ class Reads:
         masks, writer = self.places.side.factor.masks, state.writer
         inner = self._with(state, masks, place, bits)
         for condition in masks:
-            held = _side_by_side(inner, condition)
+            # Lanes that are rows are asked one by one: what ranges that lean on them take else spills in float32 timex.
+            held = _side_by_side(inner, condition) if self.places.side.along is Along.DEPTH else None
             if held is None:
                 value = emit_expression(inner, condition)
                 if isinstance(value, Uniform):
