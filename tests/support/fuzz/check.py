@@ -179,7 +179,7 @@ def _schedule(case: Case, program: Program, seen: Counter[str], target: Target) 
     seen["programs with threads"] += Role.PARALLEL in roles
     seen["programs with lanes"] += Role.VECTOR in roles
     before = {kernel.name: kernel for kernel in kernels_of(program)}
-    for name in {name for item in made[1] for name in rewritten(before[item.source.name], item.source)}:
+    for name in {name for item in made[1] for name in rewritten(before.get(item.source.name), item.source)}:
         seen[f"programs with {name}"] += 1
     return made
 
