@@ -142,8 +142,11 @@ def taken(program: Program, target: Target, made: Scheduled) -> Generator[None]:
         yield
 
 
-def rewritten(kernel: Kernel, after: Kernel) -> set[str]:
-    """Return what transforms have done to the loops of a kernel, told by the numbers of what they make."""
+def rewritten(kernel: Kernel | None, after: Kernel) -> set[str]:
+    """Return what transforms have done to the loops of a kernel, told by the numbers of what they make.
+
+    None is that of a kernel that the program did not have.
+    """
     loops = [node.index for node in walk(after) if isinstance(node, For)]
     numbers = {index.number for index in loops}
     numbers |= {node.symbol.number for node in walk(after) if isinstance(node, Assign)}
@@ -154,7 +157,7 @@ def rewritten(kernel: Kernel, after: Kernel) -> set[str]:
         "diagonals": WAVEFRONT_NUMBERS,
     }
     found = {name for name, begin in begins.items() if any(begin <= number < begin + 100_000 for number in numbers)}
-    before = [node.index for node in walk(kernel) if isinstance(node, For)]
+    before = [node.index for node in walk(kernel or ()) if isinstance(node, For)]
     moved = list(dict.fromkeys(index for index in loops if index in before))
     return found | ({"interchanged loops"} if moved != [index for index in before if index in moved] else set())
 

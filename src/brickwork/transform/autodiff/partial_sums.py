@@ -69,7 +69,7 @@ def _nest(root: For, names: Names) -> For:
         scatters = any(_is_found(place.store.indices, searched) for place, _ in updates)
         for place, added in updates:
             fixed = _fixing(place)
-            if fixed is None:
+            if fixed is None or _is_once(place, fixed.loop):
                 continue
             moves = place.loops[0].index in read_symbols(fixed.indices)
             if scatters or (not moves and _depends(place, added, fixed.loop, stored)):
@@ -99,6 +99,28 @@ def _is_found(indices: tuple[Expression, ...], searched: frozenset[Symbol]) -> b
     return any(
         isinstance(node, Load) or (isinstance(node, Expression) and node.dtype.is_float) for node in walk(indices)
     )
+
+
+def _is_once(place: Place, loop: For) -> bool:
+    """Whether a branch leads to an update in one iteration of a loop alone: then there is nothing to add first."""
+    counted = {loop.index}
+    for node in statements(loop):
+        if isinstance(node, Assign) and effects(node.value).plain and read_symbols(node.value) & counted:
+            counted.add(node.symbol)
+    first = next(number for number, step in enumerate(place.steps) if step.into is loop)
+    inside = [step.into for step in place.steps[first:] if step.then]
+    return any(_equates(node.condition, counted) for node in inside if isinstance(node, If))
+
+
+def _equates(condition: Expression, counted: set[Symbol]) -> bool:
+    """Whether a condition asks for one value of a variable that counts iterations."""
+    match condition:
+        case Apply(operator=operator, operands=operands) if operator.name == "logical_and":
+            return any(_equates(each, counted) for each in operands)
+        case Apply(operator=operator, operands=operands) if operator.name == "eq":
+            return bool(read_symbols(operands) & counted) and not effects(condition).loads
+        case _:
+            return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +161,8 @@ def _divides(node: Node) -> bool:
     """Whether a node divides by what may be 0 where no iteration has asked."""
     if not isinstance(node, Apply) or node.operator.name not in {"floordiv", "mod"}:
         return False
-    return not isinstance(node.operands[1], Constant)
+    divisor = node.operands[1]
+    return not isinstance(divisor, Constant) or divisor.value == 0
 
 
 def _depends(place: Place, added: Expression, loop: For, stored: frozenset[Tensor]) -> bool:
