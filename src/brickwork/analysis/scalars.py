@@ -126,7 +126,8 @@ class Liveness:
                 if note is not None:
                     self.block(body, around, Ends(after, around), note)
                     note(statement, after)
-                return around | read_symbols((statement.start, statement.stop))
+                joined = {item.symbol for item in statement.reductions}  # with the values from before
+                return around | joined | read_symbols((statement.start, statement.stop))
             case While(prelude=prelude, condition=condition, body=body):
                 whole = (*prelude, If(condition=condition, then=body, otherwise=(Break(),)))
                 around = after | self.read_first(statement, whole)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from brickwork.ir import build
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Block, Continue, For, If, Statement, While
 from brickwork.ir.walk import rewrite_statements
 
@@ -48,8 +49,10 @@ def _skips(block: Block) -> bool:
 
 
 def _either(branch: If, then: Block, otherwise: Block) -> Block:
-    """Return a branch with which its iteration ends, without one that does nothing."""
+    """Return a branch with which its iteration ends, without one that does nothing but to read what may be no element."""
     first, second = _to_the_end(then), _to_the_end(otherwise)
+    if not first and not second and not effects(branch.condition).loads:
+        return ()
     if first or not second:
-        return (replace(branch, then=first, otherwise=second),) if first else ()
+        return (replace(branch, then=first, otherwise=second),)
     return (replace(branch, condition=build.logical_not(branch.condition), then=second, otherwise=()),)
