@@ -100,7 +100,7 @@ def test_a_kernel_is_launched_on_torchs_stream_in_the_devices_context(add):
     (y,) = add.call(x)
     assert torch.equal(y, x + 1)
     (launch,) = add.gpu.launches
-    assert (launch.grid, launch.block) == ((4, 1, 1), (256, 1, 1))
+    assert (launch.grid, launch.block) == ((32, 1, 1), (32, 1, 1))
     assert (launch.stream, launch.context) == (STREAMS[0], CONTEXTS[0])
     assert add.gpu.contexts == [CONTEXTS[0]]
     assert add.gpu.allocated == [(1, 0)]

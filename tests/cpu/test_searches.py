@@ -63,7 +63,7 @@ def test_several_warps_and_pieces(function):
 
 def test_stores_beside_a_search_are_for_the_same_threads():
     """There is one launch, which has the search in it."""
-    x = values(2, 40, seed=1)
+    x = values(2, 140, seed=1)
     call, launched = on_a_grid(stores_meanwhile, x)
     agree(stores_meanwhile, call, x)
     loops = launched()

@@ -21,6 +21,8 @@ SPILLED = 12
 """Bytes: the assembler gives up two or three registers now and then so that more threads fit."""
 SPILLED_IN_TILES = 160
 """Bytes: places of computed factors, beside sums in registers, of kernels with matrix instructions."""
+SPILLED_BESIDE_LISTS = 184
+"""Bytes: what a list of 64 items leaves no registers for, where the assembler lets two blocks fit."""
 NEWEST_TESTED = cuda_target((9, 0))
 _SHIFTS = (9, 9, [0, 0], [6, 0], [2, 5])
 
@@ -69,6 +71,7 @@ def test_suite_assembles(suite_ptx, tmp_path):
     found = assemble(suite_ptx, NEWEST_TESTED, tmp_path)
     assert len(found) > 90
     limits = {name: SPILLED_IN_TILES if each.matrix else SPILLED for name, each in found.items()}
+    limits |= {name: SPILLED_BESIDE_LISTS for name in found if name.startswith("linear_attention_4")}
     assert {name: each for name, each in found.items() if each.spilled > limits[name]} == {}
 
 

@@ -597,15 +597,3 @@ def centred(g: torch.Tensor, r: int) -> torch.Tensor:
                 xb[p, j] += g[i, j] * d
                 xb[i, j] += g[p, j] * s
     return xb
-
-
-def picked_at_the_end(g: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
-    """The last column of a row alone adds to an element that another tensor tells."""
-    rows, columns = g.shape
-    xb = torch.zeros((4,))
-    for i in range(rows):
-        for j in range(columns):
-            back = columns - 1 - j
-            if back == 0:
-                xb[at[i]] += g[i, j]
-    return xb

@@ -26,9 +26,9 @@ from brickwork.transform.sums import sum_of
 
 FEW = 16
 """Items of a short list: each iteration is tested to be one."""
-MOST = 128
+MOST = 64
 """Items of the longest list, which has just so many: a thread has 255 registers."""
-LENGTHS = ((FEW, False), (FEW, True), (MOST // 4, True), (MOST // 2, True), (MOST, True))
+LENGTHS = ((FEW, False), (FEW, True), (MOST // 2, True), (MOST, True))
 """The lengths that have a version, and whether it is for lists of just so many items. Without tests of items, what they
 read is read at once, and before the loops around: an iteration of `selective_scan` takes 370 instructions, not 900."""
 

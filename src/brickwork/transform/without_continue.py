@@ -49,7 +49,7 @@ def _skips(block: Block) -> bool:
 
 
 def _either(branch: If, then: Block, otherwise: Block) -> Block:
-    """Return a branch with which its iteration ends, without one that does nothing but to read what may be no element."""
+    """Return a branch with which its iteration ends, but none that does nothing: a read that may fail is something."""
     first, second = _to_the_end(then), _to_the_end(otherwise)
     if not first and not second and not effects(branch.condition).loads:
         return ()

@@ -3,12 +3,15 @@
 # pyright: basic
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from brickwork.analysis.scalars import live_after_loops, live_before, scalar_verdict
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, INT64
-from brickwork.ir.nodes import Block, Break, Continue, For, Tensor, TensorType
+from brickwork.ir.nodes import Block, Break, Continue, For, Reduction, Tensor, TensorType
+from brickwork.ir.operators import OPERATORS
 from support.kernels_ir import KernelBuilder
 from support.written import let, load, loop, op, repeat, store, symbol, when
 
@@ -40,6 +43,11 @@ def test_what_is_live_after_a_statement_is_live_before_it():
     assert live_before((when(POSITIVE, (), (let(S, T),)),), frozenset({S})) == {A, S, T}
     assert live_before((loop(I, 0, 4, let(S, T)),), frozenset({A, S})) == {A, S, T}
     assert live_before((store(X, (I,), VALUE),), frozenset({S})) == {I, S, VALUE}
+
+
+def test_what_a_reduction_begins_with_is_live():
+    summed = replace(loop(I, 0, 4, let(T, I)), reductions=(Reduction(symbol=S, operator=OPERATORS["add"]),))
+    assert live_before((summed,), NONE) == {S}
 
 
 def test_jumps_go_where_other_variables_are_live():

@@ -114,7 +114,7 @@ def test_a_literal_length_needs_no_version() -> None:
 
 def test_some_lengths_have_versions() -> None:
     found = choices(state, torch.ones(2, 3), torch.ones(2, 3))
-    assert {"at most 16 items of s", "16 items of s", "64 items of s", "128 items of s"} <= found
+    assert {"at most 16 items of s", "16 items of s", "32 items of s", "64 items of s"} <= found
 
 
 def test_rows_up_to_the_longest_list_are_for_a_thread_each() -> None:
@@ -127,7 +127,7 @@ def test_rows_up_to_the_longest_list_are_for_a_thread_each() -> None:
 def test_the_rows_are_in_registers(tmp_path: Path) -> None:
     program = program_for_gpu(attention, torch.ones(1, 4, 2), torch.ones(3, 4), torch.ones(3, 4), torch.ones(3, 2))
     found = assemble(ptx_of([program], GPU), GPU, tmp_path)
-    # Of 128 items some are spilled.
+    # The assembler gives up some beside 64 items, so that more threads fit.
     assert [each.stack < 16 for each in found.values()].count(False) <= 1
     assert max(each.registers for each in found.values()) > 64
 

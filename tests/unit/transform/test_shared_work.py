@@ -12,7 +12,7 @@ from brickwork.frontend.lower import lower
 from brickwork.ir.build import apply, integer, read
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.interpret import run_program
-from brickwork.ir.nodes import Apply, Check, Constant, Continue, For, Load, Read, Role, Size, Store
+from brickwork.ir.nodes import Apply, Check, Constant, Continue, For, If, Load, Read, Role, Size, Store
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import rewrite, statements, walk
 from brickwork.transform.pipeline import SHARED, schedule_program
@@ -319,6 +319,12 @@ def in_a_while(x: Tensor, n: int) -> Tensor:
             continue
         y[i - 1] = 2.0
     return y
+
+
+def test_what_may_be_no_element_is_read_where_nothing_follows():
+    program = lower(define(nothing_follows), Signature(tuple(map(argument_type, [memory([-1.0, 2.0]), 2]))))
+    (launch,) = [node for node in program.body if type(node).__name__ == "Launch"]
+    assert any(isinstance(node, If) for node in statements(without_continue(launch.kernel.body)))
 
 
 @pytest.mark.parametrize("function", [skipping, nothing_follows, in_a_while])

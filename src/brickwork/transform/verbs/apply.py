@@ -82,7 +82,9 @@ def _contracted(block: Block, verb: Contract, context: Context) -> Block:
 
 def _is_often_short(block: Block, index: Symbol, schedule: Schedule, analysis: Analysis) -> bool:
     """Whether a loop is an innermost one that others run again and again, and may then be short."""
-    accumulates = schedule.width(index) >= SHORT and analysis.loops[index].reductions and not schedule.threads(index)
+    verdict = analysis.loops.get(index)  # none of a loop that a verb made
+    sums = verdict is not None and bool(verdict.reductions)
+    accumulates = schedule.width(index) >= SHORT and sums and not schedule.threads(index)
     chunked = schedule.chunk(index) and schedule.width(index) > 1
     if schedule.flat(index) or not (accumulates or chunked):
         return False
