@@ -22,14 +22,16 @@ def medians(path: Path = RECORD) -> dict[str, dict[str, Mapping[str, float]]]:
 
 
 def rows(path: Path = RECORD) -> Iterator[str]:
-    """Yield the lines of the table in Markdown; the last ones are the geometric means, beside both contenders."""
+    """Yield the lines of the table in Markdown; the last ones are the geometric means, beside the contenders that were there."""
     yield f"| operator | {' | '.join(COLUMNS)} |"
     yield f"|---|{'---|' * len(COLUMNS)}"
     found = medians(path)
     for name, columns in found.items():
         yield _row(name, [_ratios([columns.get(column, {})], "published") for column in COLUMNS])
-    for contender, text in (("published", "geometric mean"), ("base", "the same beside 393d47d")):
-        yield _row(text, [_ratios([each.get(column, {}) for each in found.values()], contender) for column in COLUMNS])
+    for contender, text in (("published", "geometric mean"), ("base", "the same beside the base")):
+        ratios = [_ratios([each.get(column, {}) for each in found.values()], contender) for column in COLUMNS]
+        if any(ratios):
+            yield _row(text, ratios)
 
 
 def _row(name: str, columns: Iterable[list[float]]) -> str:
