@@ -22,7 +22,7 @@ def medians(path: Path = RECORD) -> dict[str, dict[str, Mapping[str, float]]]:
 
 
 def rows(path: Path = RECORD) -> Iterator[str]:
-    """Yield the lines of the table in Markdown; the last ones are the geometric means, beside the contenders that were there."""
+    """Yield the lines of the table in Markdown; the last ones are geometric means, beside each contender."""
     yield f"| operator | {' | '.join(COLUMNS)} |"
     yield f"|---|{'---|' * len(COLUMNS)}"
     found = medians(path)
