@@ -3,6 +3,7 @@
 0. canonical: first of all, since the analyses look for loops with an index, and for what is written in terms of it.
    with_ascending_rows: on whole programs, since it makes kernels of its own for elements that ascend.
    with_expanded_scratch (only for grids): likewise, for scratch tensors with more elements than a thread has room for.
+   with_own_scratch: then, since each of these kernels is to choose how its tensors lie in memory.
    without_continue (only for grids): before what rests on proofs.
 1. privatise: first of what rests on proofs, since loops are independent then that were not.
    with_columns (only for grids): makes one nest of several, whose order can be chosen.
@@ -44,6 +45,7 @@ from brickwork.ir.nodes import Assign, Block, Expression, For, If, Kernel, Launc
 from brickwork.ir.walk import rewrite, statements, walk
 from brickwork.records import dataclass
 from brickwork.target.target import Target
+from brickwork.transform.alternatives import with_own_scratch
 from brickwork.transform.argument_facts import ArgumentFacts, argument_facts_of, holds, narrow_conditions
 from brickwork.transform.ascending import with_ascending_rows
 from brickwork.transform.canonical.form import canonical
@@ -446,6 +448,7 @@ def schedule_program(
     for apart in () if by_user else (with_ascending_rows, with_last_stores, with_expanded_scratch):
         program, found = apart(program, target)
         remarks |= found
+    program = with_own_scratch(program)
     scratch = scratch_of(program)
     scheduled = _schedule_kernels(program, target, scratch, by_user)
     if target.grid and scratch:

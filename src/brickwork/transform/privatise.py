@@ -68,7 +68,7 @@ COPIES = 1000
 
 @legality
 def scratch_of(program: Program) -> frozenset[Tensor]:
-    """Return the tensors that a program allocates for one of its kernels alone."""
+    """Return the tensors that a program allocates for one of its kernels alone, or for kernels of which one runs."""
     nodes = [*walk(program.body)]
     made = {node.tensor for node in nodes if isinstance(node, Allocate) and not node.given}
     shared: set[Tensor] = set()
@@ -80,8 +80,19 @@ def scratch_of(program: Program) -> frozenset[Tensor]:
                 shared |= {*targets, *sources}
             case _:
                 pass
-    users = [frozenset(node.kernel.tensors) for node in nodes if isinstance(node, Launch)]
-    return frozenset(item for item in made - shared if sum(item in tensors for tensors in users) == 1)
+    return frozenset(item for item in made - shared if _users(program.body, item) == 1)
+
+
+@legality
+def _users(block: Block, tensor: Tensor) -> int:
+    """Return how many launches of one call use a tensor: of the branches that the host chooses between, one runs."""
+    users = 0
+    for statement in block:
+        if isinstance(statement, If):
+            users += max(_users(statement.then, tensor), _users(statement.otherwise, tensor))
+        else:
+            users += sum(isinstance(node, Launch) and tensor in node.kernel.tensors for node in walk(statement))
+    return users
 
 
 def privatise(

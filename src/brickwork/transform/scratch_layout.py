@@ -75,6 +75,7 @@ def layouts(scheduled: Iterable[tuple[Kernel, Kernel, Analysis]], scratch: froze
     Each kernel is given as it was scheduled, as it is in its program, and with its analysis.
     """
     chosen: dict[Tensor, Layout] = {}
+    unnatural: set[Tensor] = set()
     for kernel, written, analysis in scheduled:
         if scratch.isdisjoint(kernel.tensors):
             continue
@@ -85,9 +86,10 @@ def layouts(scheduled: Iterable[tuple[Kernel, Kernel, Analysis]], scratch: froze
             wanted = [_wanted(node, loop.index, known, assigned) for node, loop in loops]
             votes = Counter(each[0] for each in wanted if each is not None)
             layout = max(votes, key=lambda each: (each is not None and each.slope > 0, votes[each]), default=None)
-            if layout is not None and (not layout.slope or _is_natural(tensor, written, analysis)):
+            if layout is not None:
                 chosen[tensor] = layout
-    return chosen
+        unnatural |= {item for item in scratch.intersection(kernel.tensors) if not _is_natural(item, written, analysis)}
+    return {tensor: layout for tensor, layout in chosen.items() if not layout.slope or tensor not in unnatural}
 
 
 @legality

@@ -11,10 +11,14 @@ import torch
 
 from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
+from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32
 from brickwork.ir.interpret import Memory, run_program
+from brickwork.ir.nodes import Allocate, If, Program
 from brickwork.ir.signature import Signature
 from brickwork.transform import derive, expand_scratch, privatise
+from brickwork.transform.alternatives import with_own_scratch
+from brickwork.transform.canonical.form import canonical
 from brickwork.transform.derivation import Backward, Derived
 from brickwork.transform.pipeline import ScheduledKernel, schedule_program
 from support import scheduling
@@ -216,6 +220,76 @@ def test_what_takes_too_much_runs_in_order(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(scheduling, "GPU", replace(GPU, scratch_bytes=4))
     same(mixed, CUBE, W)
     same(two_nests, X)
+
+
+def with_steps(x: torch.Tensor):
+    """Fill a vector in each iteration, beside a matrix of which each has a row."""
+    out = torch.zeros_like(x)
+    steps = torch.empty(x.shape[0], x.shape[1])
+    s = torch.empty(x.shape[1])
+    for i in range(x.shape[0]):
+        for d in range(x.shape[1]):
+            s[d] = x[i, d] + i
+            steps[i, d] = x[i, d] * 2
+        for d in range(x.shape[1]):
+            out[i, d] = s[len(s) - 1 - d] + steps[i, len(s) - 1 - d]
+    return out
+
+
+def expanded_program() -> Program:
+    """Return a program with a kernel and an expanded one, which both use `steps`."""
+    signature = Signature((argument_type(X),), device="cuda", narrow=True, aligned=True)
+    program = canonical(lower(define(with_steps), signature), sizes=True)
+    changed, remarks = expand_scratch.with_expanded_scratch(program, GPU)
+    assert remarks
+    return changed
+
+
+def places_of_steps(program: Program) -> list[tuple[str, ...]]:
+    """Return the tensors of this name that are allocated outside of branches, in the first one and in the other."""
+    (choice,) = [node for node in program.body if isinstance(node, If)]
+    blocks = (program.body, choice.then, choice.otherwise)
+    made = [[node.tensor for node in block if isinstance(node, Allocate)] for block in blocks]
+    return [tuple(str(tensor.number) for tensor in part if tensor.name == "steps") for part in made]
+
+
+def test_tensors_of_kernels_of_which_one_runs_are_for_one_alone() -> None:
+    program = expanded_program()
+    assert "steps" in {tensor.name for tensor in privatise.scratch_of(program)}
+    (choice,) = [node for node in program.body if isinstance(node, If)]
+    twice = replace(program, body=(*program.body[:-1], choice, program.body[-1]))
+    assert not privatise.scratch_of(twice)
+    (launch,) = choice.otherwise
+    other = replace(launch, kernel=replace(launch.kernel, name="other", tensors=()))
+    assert privatise.scratch_of(replace(program, body=(other, *program.body))) == privatise.scratch_of(program)
+
+
+def test_kernels_of_which_one_runs_have_tensors_of_their_own() -> None:
+    outside, first, second = places_of_steps(with_own_scratch(expanded_program()))
+    assert not outside
+    assert len(first) == len(second) == 1
+    assert first != second
+    same(with_steps, X)
+    same(with_steps, NARROW)
+
+
+def test_a_tensor_that_others_speak_of_stays_where_it_is() -> None:
+    program = expanded_program()
+    steps = next(item.tensor for item in program.body if isinstance(item, Allocate) and item.tensor.name == "steps")
+    other = Allocate(
+        tensor=replace(steps, name="other", number=1000), sizes=(build.size(steps, 0), build.size(steps, 1))
+    )
+    for made in (other, replace(other, sizes=(build.integer(1), build.integer(1)), like=steps)):
+        found = with_own_scratch(replace(program, body=(*program.body[:-1], made, program.body[-1])))
+        assert places_of_steps(found) == [(str(steps.number),), (), ()]
+
+
+def test_a_tensor_of_one_branch_stays_where_it_is() -> None:
+    program = expanded_program()
+    (choice,) = [node for node in program.body if isinstance(node, If)]
+    for branch in (replace(choice, then=()), replace(choice, otherwise=())):
+        found = with_own_scratch(replace(program, body=tuple(branch if it is choice else it for it in program.body)))
+        assert len(places_of_steps(found)[0]) == 1
 
 
 def test_processors_have_room() -> None:

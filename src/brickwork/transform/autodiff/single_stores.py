@@ -301,6 +301,8 @@ def _may_be_replaced(program: Program, nest: Statement, source: Tensor, target: 
     made = {item.tensor: item for item in program.body if isinstance(item, Allocate)}
     if not {source, target} <= made.keys() or any(item.like == source for item in made.values()):
         return False
+    if made[source].sizes != made[target].sizes:
+        return False
     fill = made[source].fill
     if fill is not None and not build.is_constant(fill, 0):
         return False
