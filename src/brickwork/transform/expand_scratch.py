@@ -47,7 +47,7 @@ from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.explanation import OTHERWISE
 from brickwork.transform.free_variables import fresh_names, with_body
-from brickwork.transform.privatise import ROOM, Finder, scratch_of
+from brickwork.transform.privatise import ROOM, OwnerFinder, scratch_of
 from brickwork.transform.scratch import Names
 from brickwork.transform.tensors import dense_type
 
@@ -100,7 +100,7 @@ def _expansions(
         return ()
     analysis = analyse(kernel)
     facts = Facts(analysis.model, Solver(), analysis.bounds)
-    finder = Finder(facts, live_after_loops(kernel.body), large, updates=True)
+    finder = OwnerFinder(facts, live_after_loops(kernel.body), large, updates=True)
     found: list[_Expansion] = []
     for tensor in sorted(large, key=lambda item: item.number):
         owners = finder.owners(kernel.body, tensor) or ()
@@ -138,7 +138,7 @@ def _are_all_inside(kernel: Kernel, tensor: Tensor, owners: Sequence[For]) -> bo
 
 
 @legality
-def _around(owner: For, finder: Finder, loops: Sequence[Loop], kernel: Kernel) -> tuple[For, ...]:
+def _around(owner: For, finder: OwnerFinder, loops: Sequence[Loop], kernel: Kernel) -> tuple[For, ...]:
     """Return the loops that stand around an owner, and itself, whose iterations are apart; none if that is not one.
 
     The host must know how many iterations each has.

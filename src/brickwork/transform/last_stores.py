@@ -51,7 +51,7 @@ from brickwork.target.target import Target
 from brickwork.transform.canonical.dead import without_dead
 from brickwork.transform.explanation import OTHERWISE
 from brickwork.transform.free_variables import fresh_names, with_body
-from brickwork.transform.privatise import Finder
+from brickwork.transform.privatise import OwnerFinder
 from brickwork.transform.scratch import Names, copied
 
 LAST = "_last_stores"
@@ -106,7 +106,7 @@ def _scatters(kernel: Kernel) -> tuple[_Scatter, ...]:
     if kernel.may_alias or not nests:
         return ()
     analysis = analyse(kernel)
-    finder = Finder(
+    finder = OwnerFinder(
         Facts(analysis.model, Solver(), analysis.bounds), live_after_loops(kernel.body), frozenset(), updates=True
     )
     return tuple(item for nest in nests for item in _of_nest(nest, analysis, finder))
@@ -119,7 +119,7 @@ def _may_scatter(nest: For) -> bool:
     return not (found.draws or found.whiles)
 
 
-def _of_nest(nest: For, analysis: Analysis, finder: Finder) -> Iterator[_Scatter]:
+def _of_nest(nest: For, analysis: Analysis, finder: OwnerFinder) -> Iterator[_Scatter]:
     accesses = {access.number: access for access in analysis.accesses}
     found = [
         item for item in _stores(nest, (nest,), ()) if _is_scattered(accesses[item.store.access]) and _is_scatter(item)

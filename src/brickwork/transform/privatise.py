@@ -107,7 +107,7 @@ def privatise(
     if kernel.may_alias or not sizes:
         return kernel, analysis
     facts = Facts(analysis.model, Solver(), analysis.bounds)
-    finder = Finder(facts, live_after_loops(kernel.body), frozenset(sizes), updates=grid)
+    finder = OwnerFinder(facts, live_after_loops(kernel.body), frozenset(sizes), updates=grid)
     owners = {
         tensor: loops
         for tensor in sizes
@@ -135,7 +135,7 @@ def owned(kernel: Kernel, analysis: Analysis, scratch: frozenset[Tensor]) -> dic
     Each iteration fills them before it reads them. `analysis` is of this kernel.
     """
     facts = Facts(analysis.model, Solver(), analysis.bounds)
-    finder = Finder(facts, live_after_loops(kernel.body), scratch, updates=True)
+    finder = OwnerFinder(facts, live_after_loops(kernel.body), scratch, updates=True)
     found: dict[Symbol, tuple[Tensor, ...]] = {}
     for tensor in sorted(scratch, key=lambda item: item.number):
         for loop in finder.owners(kernel.body, tensor) or ():
@@ -197,7 +197,7 @@ class _Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Finder:
+class OwnerFinder:
     """Finds the loops of one kernel whose iterations may have copies of `tensors`."""
 
     facts: Facts
