@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from brickwork.ir.nodes import Allocate, Block, If, Launch, Load, Program, Size, Statement, Store, Tensor
+from brickwork.ir.nodes import Allocate, Block, If, Launch, Load, Node, Program, Size, Statement, Store, Tensor
 from brickwork.ir.walk import walk
 from brickwork.legality import legality
 from brickwork.transform.free_variables import fresh_names, with_body
@@ -40,7 +40,7 @@ def _is_inside(made: Allocate, choice: If, body: Block, scratch: frozenset[Tenso
     """Whether both branches launch kernels that use a scratch tensor, and nothing else speaks of it."""
     if made.tensor not in scratch or not all(_launches(part, made.tensor) for part in (choice.then, choice.otherwise)):
         return False
-    return not _speaks_of([item for item in body if item is not choice], made.tensor)
+    return not _speaks_of([choice.condition, *(item for item in body if item is not choice)], made.tensor)
 
 
 def _renamed(statement: Statement, copies: Mapping[Tensor, Tensor]) -> Statement:
@@ -60,10 +60,10 @@ def _launches(block: Block, tensor: Tensor) -> bool:
     return any(isinstance(node, Launch) and tensor in node.kernel.tensors for node in walk(block))
 
 
-def _speaks_of(statements: Sequence[Statement], tensor: Tensor) -> bool:
-    """Whether statements ask for a tensor's size or elements, or make one like it."""
+def _speaks_of(nodes: Sequence[Node], tensor: Tensor) -> bool:
+    """Whether nodes ask for a tensor's size or elements, or make one like it."""
     return any(
         (isinstance(node, Size | Load | Store) and node.tensor == tensor)
         or (isinstance(node, Allocate) and node.like == tensor)
-        for node in walk(statements)
+        for node in walk(nodes)
     )

@@ -14,7 +14,7 @@ from brickwork.frontend.lower import lower
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32
 from brickwork.ir.interpret import Memory, run_program
-from brickwork.ir.nodes import Allocate, If, Program
+from brickwork.ir.nodes import Allocate, If, Launch, Program
 from brickwork.ir.signature import Signature
 from brickwork.transform import derive, expand_scratch, privatise
 from brickwork.transform.alternatives import with_own_scratch
@@ -259,7 +259,7 @@ def test_tensors_of_kernels_of_which_one_runs_are_for_one_alone() -> None:
     (choice,) = [node for node in program.body if isinstance(node, If)]
     twice = replace(program, body=(*program.body[:-1], choice, program.body[-1]))
     assert not privatise.scratch_of(twice)
-    (launch,) = choice.otherwise
+    launch = next(node for node in choice.otherwise if isinstance(node, Launch))
     other = replace(launch, kernel=replace(launch.kernel, name="other", tensors=()))
     assert privatise.scratch_of(replace(program, body=(other, *program.body))) == privatise.scratch_of(program)
 
@@ -282,6 +282,15 @@ def test_a_tensor_that_others_speak_of_stays_where_it_is() -> None:
     for made in (other, replace(other, sizes=(build.integer(1), build.integer(1)), like=steps)):
         found = with_own_scratch(replace(program, body=(*program.body[:-1], made, program.body[-1])))
         assert places_of_steps(found) == [(str(steps.number),), (), ()]
+
+
+def test_a_tensor_that_the_condition_speaks_of_stays_where_it_is() -> None:
+    program = expanded_program()
+    (choice,) = [node for node in program.body if isinstance(node, If)]
+    steps = next(item.tensor for item in program.body if isinstance(item, Allocate) and item.tensor.name == "steps")
+    asked = replace(choice, condition=build.apply("lt", build.size(steps, 0), build.integer(9)))
+    found = with_own_scratch(replace(program, body=tuple(asked if it is choice else it for it in program.body)))
+    assert places_of_steps(found) == [(str(steps.number),), (), ()]
 
 
 def test_a_tensor_of_one_branch_stays_where_it_is() -> None:
