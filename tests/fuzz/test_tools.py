@@ -6,6 +6,7 @@ import ctypes
 import os
 import sys
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import replace
 from unittest.mock import patch
 
@@ -17,7 +18,8 @@ from brickwork.target.cuda import cuda_target
 from brickwork.transform.pipeline import schedule_kernel
 from support.fuzz import campaign
 from support.fuzz.case import Case, NumberArgument, TensorArgument
-from support.fuzz.check import FoundError, compare
+from support.fuzz.check import FoundError, compare, compare_words, examine
+from support.fuzz.check_grid import examine_in_pieces
 from support.fuzz.count_carried import count_carried
 from support.fuzz.execute import kernels_of, outcome, rewritten, signature_of
 from support.fuzz.findings import read, write
@@ -140,6 +142,36 @@ def transforms_of(case, folder):
         for kernel in kernels_of(program)
         for name in rewritten(kernel, schedule_kernel(kernel, cuda_target((9, 0))).source)
     }
+
+
+EMPTY = tuple(TensorArgument(name, dtype, (0,)) for name, dtype in (("x", "float32"), ("z", "uint8")))
+TYPES = "import torch\ndef generated(x: torch.Tensor, z: torch.Tensor, m: int) -> None:\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "number", "sooner"),
+    [
+        ("    x[1] += int(x[0]) // m", 1, 1),
+        ("    x[1] += int(x[0]) // m", 0, 1),
+        ("    z[0] = m", 300, 1),
+        ("    z[0] = m", 3, 0),
+        ("    x[0] = 1\n    x[1] = 1", 3, 0),
+    ],
+    ids=["two indices", "an index and a divisor", "a number that is too large", "an index", "two statements"],
+)
+@pytest.mark.parametrize("check", [examine, examine_in_pieces])
+def test_a_statement_that_fails_in_two_ways_may_name_either(body, number, sooner, check, tmp_path):
+    seen = check(Case(TYPES + body, (*EMPTY, NumberArgument("m", number))), tmp_path)
+    assert (seen["compared"], seen["fails sooner than in Python"]) == (1, sooner)
+
+
+def test_a_failure_of_a_later_statement_is_noticed(tmp_path):
+    case = Case(TYPES + "    x[0] = 1\n    x[1] = 1", (*EMPTY, NumberArgument("m", 3)))
+    found = outcome(case.function(tmp_path), case)
+    for line, number in ((3, 0), (4, 1)):
+        other = replace(found, words=f"index {number} is out of bounds", lines=frozenset({line}))
+        with pytest.raises(FoundError, match="words") if number else nullcontext():
+            compare_words("machine code", other, found, case)
 
 
 def test_a_seed_gives_the_same_program_each_time():

@@ -246,7 +246,8 @@ class _Outliner:
                 self.carrying = carrying
                 return replace(statement, then=then, otherwise=otherwise)
             case For(body=body):
-                return replace(statement, body=self.block(body, facts))
+                # The host runs it in order, and its iterations share cells, whatever was claimed of them.
+                return replace(statement, body=self.block(body, facts), claimed=False)
             case While(body=body):
                 return replace(statement, body=self.block(body, facts))
             case _:

@@ -66,7 +66,7 @@ _WORDS = (
     "elif ",
 )
 _EITHER = {IndexError, ZeroDivisionError}
-"""Failures of one expression: divisors are tested before elements are read."""
+"""Failures of one expression."""
 _PLACE = re.compile(r" \([^()]*\.py:\d+\)$")
 """The place that a message ends with."""
 THREADS = (1, 2, 7)
@@ -99,8 +99,10 @@ def examine(case: Case, folder: Path, *, widths: Sequence[int] = ()) -> Counter[
         if not is_small(expected):
             seen["too large to compare"] += 1
             return seen
-        if breaks_its_word(case, program, expected, seen):
+        agreed = agreed_outcome(case, program, expected, seen)
+        if agreed is None:
             return seen
+        expected = agreed
         made: dict[int, Scheduled] = {}
         for width in chosen:
             found = _schedule(case, program, seen, host_target(width))
@@ -148,21 +150,40 @@ def _count(case: Case, program: Program, seen: Counter[str]) -> None:
     seen["loops"] += sum(isinstance(node, For) for node in walk(program))
 
 
-def breaks_its_word(case: Case, program: Program, expected: Outcome, seen: Counter[str]) -> bool:
-    """Whether a loop that is claimed to be independent shows a race; no other loop may. Or no fair test otherwise."""
+def agreed_outcome(case: Case, program: Program, expected: Outcome, seen: Counter[str]) -> Outcome | None:
+    """Return how the program ends in the interpreter, which is as in Python or fails sooner.
+
+    None where a loop that is claimed to be independent shows a race; no other loop may.
+    """
     try:
         found = outcome(in_interpreter(program), case)
     except RaceError as error:
         if not case.claims:
             raise FoundError("race without a claim", str(error)) from None
         seen["claims broken by the data"] += 1
-        return True
-    if found.failure in _EITHER and expected.failure in _EITHER and found.failure is not expected.failure:
-        seen["fails with what comes later in the statement"] += 1
-        return True
+        return None
+    if _sooner(found, expected):
+        seen["fails sooner than in Python"] += 1
+        return found
     compare("interpreter", found, expected, case)
     compare_words("interpreter", found, expected, case)
-    return False
+    return expected
+
+
+def _sooner(found: Outcome, expected: Outcome) -> bool:
+    """Whether a run that fails as it does in Python may name another failure.
+
+    A number that elements cannot hold is refused before the loops. Of one statement divisors are tested before elements
+    are read, and any index out of range may be named.
+    """
+    if found.failure is None or expected.failure is None:
+        return False
+    same = found.failure is expected.failure and _without_place(found.words) == _without_place(expected.words)
+    return not same and (found.failure is RuntimeError or _same_statement(found, expected))
+
+
+def _same_statement(found: Outcome, expected: Outcome) -> bool:
+    return {found.failure, expected.failure} <= _EITHER and bool(found.lines & expected.lines)
 
 
 def _schedule(case: Case, program: Program, seen: Counter[str], target: Target) -> Scheduled | None:
@@ -317,11 +338,18 @@ def compare(kind: str, found: Outcome, expected: Outcome, case: Case, where: str
 def compare_words(kind: str, found: Outcome, expected: Outcome, case: Case, where: str = "") -> None:
     """Raise FoundError unless two failures say the same, but for the place, which Python says elsewhere.
 
-    A list is Python's own there, and `x[i][j]` an element of a row.
+    Of one statement any index out of range may be named. A list is Python's own there, and `x[i][j]` an element of a
+    row.
     """
     told = "list " in found.words or "][" in case.source.partition(f"def {NAME}")[2]
-    if not told and _PLACE.sub("", found.words) != _PLACE.sub("", expected.words):
+    told |= _same_statement(found, expected)
+    if not told and _without_place(found.words) != _without_place(expected.words):
         raise FoundError(f"{kind}: words", f"{where}: {found.words!r}, not {expected.words!r}")
+
+
+def _without_place(words: str) -> str:
+    """Return a message without the place that it ends with."""
+    return _PLACE.sub("", words)
 
 
 def _same(one: torch.Tensor, other: torch.Tensor) -> bool:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import sys
+import traceback
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,6 +16,7 @@ import torch
 
 import brickwork as bw
 from brickwork.codegen import parallel
+from brickwork.diagnostics.errors import CompileError
 from brickwork.frontend.definition import Definition
 from brickwork.ir.dtypes import DTYPES, DType
 from brickwork.ir.interpret import Memory, run_program
@@ -32,12 +35,16 @@ from brickwork.transform.recognise_reductions import RECOGNISED_NUMBERS
 from brickwork.transform.schedule import defaults, panels
 from brickwork.transform.schedule.schedule import Schedule
 from brickwork.transform.wavefront import WAVEFRONT_NUMBERS
-from support.fuzz.case import Case, block
+from support.fuzz.case import NAME, Case, block
 from support.fuzz.guarded import Guard, placed
 from support.tensors import argument_type
 
 FAILURES = (IndexError, ZeroDivisionError, ValueError, AssertionError)
 """What a program's own checks raise."""
+OVERFLOW = "without overflow"
+"""What a RuntimeError says of a number that the elements which it is stored into cannot hold."""
+_PROGRAM = re.compile(rf"{NAME}_\d+\.py$")
+_PLACES = re.compile(rf"{NAME}_\d+\.py:(\d+)")
 KEY = 5
 Scheduled: TypeAlias = tuple[Program, tuple[ScheduledKernel, ...]]
 """A program as it is compiled, and its kernels."""
@@ -47,7 +54,8 @@ Scheduled: TypeAlias = tuple[Program, tuple[ScheduledKernel, ...]]
 class Outcome:
     """How a run ended: the failure's type and words, if it failed, all memory after it, and the results.
 
-    `outside` says what was touched beside the tensors, where that was watched.
+    `outside` says what was touched beside the tensors, where that was watched; `lines` are those of the program that
+    the failure names, the callers' among them.
     """
 
     failure: type[Exception] | None
@@ -55,21 +63,32 @@ class Outcome:
     memory: tuple[torch.Tensor, ...]
     results: tuple[torch.Tensor, ...] = ()
     outside: str = ""
+    lines: frozenset[int] = frozenset()
 
 
 def outcome(run: Callable[..., Any], case: Case, guard: Guard | None = None) -> Outcome:
     """Return how a run ends on the case's arguments, which lie in guarded memory if there is some."""
     chosen = case.make() if guard is None else placed(case.make(), guard.place)
-    failure, words = None, ""
+    failure, words, lines = None, "", frozenset[int]()
     returned: Any = None
     try:
         returned = run(*chosen, **({"key": KEY} if case.draws else {}))
-    except FAILURES as error:
-        failure, words = type(error), str(error)
+    except (*FAILURES, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and (isinstance(error, CompileError) or OVERFLOW not in str(error)):
+            raise
+        failure = RuntimeError if isinstance(error, RuntimeError) else type(error)
+        words, lines = str(error), _lines(error)
     memory = tuple(block(item).clone() for item in chosen if isinstance(item, torch.Tensor))
     results = cast("tuple[Any, ...]", returned if isinstance(returned, tuple) else (returned,))
     tensors = tuple(item for item in results if isinstance(item, torch.Tensor))
-    return Outcome(failure, words, memory, tensors, "" if guard is None else guard.touched())
+    return Outcome(failure, words, memory, tensors, "" if guard is None else guard.touched(), lines)
+
+
+def _lines(error: Exception) -> frozenset[int]:
+    """Return the lines of the program that a message names, or a traceback that goes through it."""
+    frames = (frame.lineno for frame in traceback.extract_tb(error.__traceback__) if _PROGRAM.search(frame.filename))
+    named = (int(line) for line in _PLACES.findall(str(error)))
+    return frozenset(line for line in (*frames, *named) if line is not None)
 
 
 def signature_of(case: Case, *, may_alias: bool = False) -> Signature:

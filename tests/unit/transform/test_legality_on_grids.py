@@ -7,6 +7,7 @@ thing that makes that illegal. It means the same as written and however it is ru
 import pytest
 import torch
 
+import brickwork as bw
 from brickwork.ir.dtypes import INT64
 from support.lowering import memory
 from support.scheduling import same
@@ -188,6 +189,14 @@ def an_element_ends_it(a: Tensor, y: Tensor, x: Tensor) -> None:
             break
         for j in range(N):
             y[0, j] += a[k, j] * x[k]
+
+
+def an_element_ends_what_is_claimed(a: Tensor, y: Tensor, x: Tensor) -> None:
+    for k in bw.prange(a.shape[0] + 1):
+        for j in range(a.shape[1]):
+            y[k, j] = a[k, j] * x[k]
+        if x[k] > 2.5:
+            break
 
 
 def an_element_skips(a: Tensor, y: Tensor, x: Tensor) -> None:
