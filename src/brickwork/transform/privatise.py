@@ -24,7 +24,7 @@ from brickwork.analysis.atomic_updates import find_updates, update_operator
 from brickwork.analysis.formula import Formula, at_least, either, less
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.polyhedral_model import Access, Loop
-from brickwork.analysis.polynomial import Polynomial, number, of_atom
+from brickwork.analysis.polynomial import Atom, Polynomial, ScalarAtom, SizeAtom, number, of_atom
 from brickwork.analysis.races import Facts, find_race
 from brickwork.analysis.scalars import live_after_loops, scalar_verdict
 from brickwork.analysis.verdicts import Analysis, Bound
@@ -190,10 +190,14 @@ def _stays_inside(tensor: Tensor, analysis: Analysis) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A store before a read, in the same iteration of the loops around both, and the loops around the store alone."""
+    """A store before a read, in the same iteration of the loops around both, and the loops around the store alone.
+
+    If it is `earlier`, the first of those is around the read, too, and the stores are of its iterations before.
+    """
 
     access: Access
     alone: tuple[Loop, ...]
+    earlier: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +270,8 @@ class OwnerFinder:
             loads = [node for node in walk(own) if isinstance(node, Load) and node.tensor == tensor]
             if not all(self.is_written(load.access, written) for load in loads):
                 return False
-            if not all(self.fills(part, tensor, written) for part in blocks):
+            inside = (*written, *self.earlier(statement, tensor))
+            if not all(self.fills(part, tensor, inside) for part in blocks):
                 return False
             written = (*written, *self.writes(statement, tensor, ()))
         return True
@@ -283,6 +288,21 @@ class OwnerFinder:
                     yield from self.writes(inner, tensor, (*alone, loop))
             case _:
                 pass
+
+    @legality
+    def earlier(self, statement: Statement, tensor: Tensor) -> Iterator[_Written]:
+        """Yield the stores that the iterations of a loop before one surely made.
+
+        Nothing but the loop's index, and those of loops inside, may differ between them, and inner loops are all alike.
+        """
+        for item in self.writes(statement, tensor, ()):
+            if item.alone:
+                moving = {loop.atom for loop in item.alone}
+                bounds = [bound for loop in item.alone[1:] for bound in (loop.start, loop.stop)]
+                used = {atom for axis in item.access.axes for atom in axis.value.atoms()} - moving
+                used.update(atom for bound in bounds for atom in bound.atoms())
+                if all(_is_fixed(atom, item.alone[0]) for atom in used):
+                    yield replace(item, earlier=True)
 
     @legality
     def is_written(self, access: int, written: Sequence[_Written]) -> bool:
@@ -309,7 +329,9 @@ class OwnerFinder:
             moving = [atom for atom in axis.value.atoms() if atom in alone]
             if moving:
                 rest = axis.value - of_atom(moving[0])
-                low, high = rest + alone[moving[0]].start, rest + alone[moving[0]].stop
+                loop = alone[moving[0]]
+                done = of_atom(loop.atom) if written.earlier and loop == written.alone[0] else loop.stop
+                low, high = rest + loop.start, rest + done
                 if moving[0] not in unused:
                     return None
                 unused.remove(moving[0])
@@ -319,6 +341,12 @@ class OwnerFinder:
     def access(self, access: int) -> Access:
         """Return the access of this number."""
         return next(item for item in self.facts.model.accesses if item.number == access)
+
+
+@legality
+def _is_fixed(atom: Atom, loop: Loop) -> bool:
+    """Whether an atom is the same number in all iterations of a loop."""
+    return isinstance(atom, SizeAtom | ScalarAtom) or atom.depth < loop.atom.depth
 
 
 def _reads(roots: Sequence[Node], tensor: Tensor) -> bool:

@@ -154,6 +154,120 @@ def in_order_around(x: torch.Tensor):
                 x[i, d] = s[len(s) - 1 - d] * 0.5
 
 
+def tabled(x: torch.Tensor):
+    """Fill a table of steps, each from those beside it."""
+    n = x.shape[1]
+    out = torch.empty(x.shape[0])
+    for b in range(x.shape[0]):
+        m = torch.empty(n + 1, n + 1)
+        for i in range(n + 1):
+            m[i, 0] = i * 0.5
+        for j in range(n + 1):
+            m[0, j] = j * 0.25
+        for i in range(1, n + 1):
+            for j in range(1, n + 1):
+                m[i, j] = min(m[i - 1, j] + 1, m[i, j - 1] + x[b, i - 1], m[i - 1, j - 1] + x[b, j - 1])
+        out[b] = m[n, n]
+    return out
+
+
+def summed_up(x: torch.Tensor):
+    """Fill a vector, each element from the one before."""
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        s = torch.empty(x.shape[1] + 1)
+        s[0] = 0.0
+        for d in range(x.shape[1]):
+            s[d + 1] = s[d] + x[i, d]
+        for d in range(x.shape[1]):
+            out[i, d] = s[d + 1] - s[x.shape[1] - d]
+    return out
+
+
+def from_itself(x: torch.Tensor):
+    """Read what this step has not stored yet."""
+    out = torch.empty_like(x)
+    s = torch.zeros(x.shape[1])
+    for i in range(x.shape[0]):
+        for d in range(x.shape[1]):
+            s[d] = s[d] * 0.5 + x[i, d]
+            out[i, d] = s[len(s) - 1 - d]
+    return out
+
+
+def from_the_next(x: torch.Tensor):
+    """Read what a later step stores."""
+    out = torch.empty_like(x)
+    s = torch.zeros(x.shape[1] + 1)
+    for i in range(x.shape[0]):
+        for d in range(x.shape[1]):
+            out[i, d] = s[d + 1]
+            s[d + 1] = x[i, d]
+    return out
+
+
+def in_a_triangle(x: torch.Tensor):
+    """Read an element right of those that the row before stored."""
+    n = x.shape[1]
+    out = torch.zeros_like(x)
+    m = torch.zeros(n, n)
+    for b in range(x.shape[0]):
+        m[0, 0] = 0.0
+        for i in range(1, n):
+            for j in range(i):
+                out[b, i] += m[i - 1, j]
+            for j in range(i):
+                m[i, j] = x[b, j]
+    return out
+
+
+def in_a_triangle_to_the_right(x: torch.Tensor):
+    """Read an element left of those that the row before stored."""
+    n = x.shape[1]
+    out = torch.zeros_like(x)
+    m = torch.zeros(n, n)
+    for b in range(x.shape[0]):
+        for j in range(n):
+            m[0, j] = 0.0
+        for i in range(1, n):
+            for j in range(n - i, n):
+                out[b, i] += m[i - 1, j]
+                m[i, j] = x[b, j]
+    return out
+
+
+def in_inner_triangles(x: torch.Tensor):
+    """Read an element that the row before stores in a longer row alone."""
+    n = x.shape[1]
+    out = torch.zeros_like(x)
+    m = torch.zeros(n, n, n)
+    for b in range(x.shape[0]):
+        for i in range(n):
+            for j in range(n):
+                m[0, i, j] = m[i, 0, j] = 1.0
+        for i in range(1, n):
+            for j in range(1, n):
+                for k in range(j):
+                    out[b, i] += m[i - 1, j - 1, k]
+                    m[i, j, k] = x[b, k] + i
+    return out
+
+
+def where_elements_say(x: torch.Tensor):
+    """Store where an element says, which is another one in each step."""
+    n = x.shape[1]
+    out = torch.zeros_like(x)
+    m = torch.zeros(n, n + 1)
+    for b in range(x.shape[0]):
+        for i in range(n):
+            m[i, 0] = 0.0
+        for i in range(1, n):
+            p = int(abs(x[b, i])) % n
+            out[b, i] = m[p, i - 1]
+            m[p, i] = x[b, i]
+    return out
+
+
 @pytest.fixture(autouse=True)
 def _little_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a thread have room for two elements, so that small tensors are large."""
@@ -196,6 +310,14 @@ NARROW = memory([[1.0, -2.0], [4.0, 5.0], [-7.0, 8.0]])
         (in_order_around, (X,), ("i", 2)),
         (rows_of_a_triangle, (X,), ("", 0)),
         (rows_to_the_end, (X,), ("", 0)),
+        (tabled, (X,), ("bij", 3)),
+        (summed_up, (X,), ("i", 2)),
+        (from_itself, (X,), ("", 0)),
+        (from_the_next, (X,), ("", 0)),
+        (in_a_triangle, (X,), ("", 0)),
+        (in_a_triangle_to_the_right, (X,), ("", 0)),
+        (in_inner_triangles, (X,), ("", 0)),
+        (where_elements_say, (X,), ("", 0)),
     ],
 )
 def test_loops_are_independent_where_each_iteration_fills_what_it_reads(
