@@ -15,7 +15,7 @@ from brickwork.op import Op
 from brickwork.pytorch.first_call import kinds_of_call
 from brickwork.pytorch.schema import checked_name, own_name
 from brickwork.pytorch.stats import Stats
-from brickwork.pytorch.untraced import run_by_tracers
+from brickwork.pytorch.untraced import run_by_tracers, trace_again
 from brickwork.runtime.traceback import OwnFramesHidden
 
 
@@ -64,6 +64,7 @@ class UntypedOp(Op):
         if type(self) is UntypedOp:
             kinds = kinds_of_call(self.name, self._defaults, self._unknown, given, named)
             UntypedOp._settle_kinds(self, kinds)
+            trace_again()
         try:
             return question(self, *before, *given, **named)
         except Exception:

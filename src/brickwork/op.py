@@ -111,6 +111,7 @@ class Op(Handle):
         self._python_host = self._host_in_python(self._tools) if python else None
         self._watch = Watch(sources if config.warn else ())
         self._outputs = () if self._schema.out is None else self._schema.out.outputs
+        self._unusual = bool(self._schema.unsaid or self.definition.given)
         self._register()
 
     def _connect(self) -> None:
@@ -149,9 +150,9 @@ class Op(Handle):
         `torch.Generator`) or `key=` (an int, or an int64 tensor of one element): the same key gives the same numbers.
         """
         try:
-            if self._schema.unsaid:
-                named = self._filled(arguments, named)
             try:
+                if self._unusual:
+                    return self._call_unusually(arguments, named)
                 if not named:
                     if not is_dynamo_compiling():
                         return self._direct(*arguments)
@@ -163,16 +164,26 @@ class Op(Handle):
                     return named[OUT]
                 return self._call_by_name(arguments, named)
             except RuntimeError:
-                explain_mismatch(self.definition, self._call_signature(), arguments, named)
+                explain_mismatch(self.definition, self._call_signature(), arguments, named, self.definition.given)
                 raise
         except Exception as error:
             hide_frames(error)
             raise
 
-    def _filled(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
-        """Return the named arguments with the defaults that the schema does not know."""
-        given = {item.name for item in self.definition.parameters[: len(arguments)]}
-        return {name: value for name, value in self._schema.unsaid.items() if name not in given} | named
+    def _call_unusually(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Call an operator whose arguments the schema has otherwise: by their parts, or without some defaults."""
+        arguments, named = self._flat(arguments, named)
+        if self._schema.unsaid:
+            given = {item.name for item in self.definition.parameters[: len(arguments)]}
+            named = {name: value for name, value in self._schema.unsaid.items() if name not in given} | named
+        if named or is_dynamo_compiling():
+            return self._call_by_name(arguments, named)
+        return self._direct(*arguments)
+
+    def _flat(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the arguments of a call with the parts in place of objects."""
+        given = self.definition.given
+        return (arguments, named) if given is None else given.flat(self.name, arguments, named)
 
     def _watched(self, *arguments: Any) -> Any:
         """Call an operator that has captured something which may change."""
@@ -350,6 +361,7 @@ class Op(Handle):
             if generator is not None or (device is not None and device.type != "cpu"):
                 named = {**named, KEY: draw_key(named.pop("generator", None), device=device)}
         with OwnFramesHidden():
+            arguments, named = self._flat(arguments, named)
             return self._reference(*arguments, **named)
 
     @functools.cached_property
@@ -459,11 +471,15 @@ class Op(Handle):
             AssertionError: A test has failed; the table says which.
         """
         self.be_registered()
+        known = self._flat_signature
         own = CONSTANT in self.__signature__.parameters
         constant = () if own else named.pop(CONSTANT, ())
+        arguments, named = self._flat(arguments, named)
+        if self.definition.given is not None:
+            constant = self.definition.given.names(constant)
         if self._schema.unsaid:
-            more = {name: value for name, value in named.items() if name not in self.__signature__.parameters}
-            bound = self.__signature__.bind(*arguments, **{key: named[key] for key in named.keys() - more.keys()})
+            more = {name: value for name, value in named.items() if name not in known.parameters}
+            bound = known.bind(*arguments, **{key: named[key] for key in named.keys() - more.keys()})
             bound.apply_defaults()
             arguments, named = bound.args, bound.kwargs | more
         check_operator(self._overload, self._reference, self.name, arguments, named, constant)
@@ -525,7 +541,8 @@ class Op(Handle):
         out = named.pop(OUT, None) if self._schema.out is not None else None
         if self._schema.random:
             named.pop(KEY, None)
-        bound = self.__signature__.bind(*arguments, **named)
+        arguments, named = self._flat(arguments, named)
+        bound = self._flat_signature.bind(*arguments, **named)
         bound.apply_defaults()
         return [bound.arguments[parameter.name] for parameter in self.definition.parameters], out, device
 
@@ -547,6 +564,12 @@ class Op(Handle):
     def __signature__(self) -> inspect.Signature:
         """The function's own signature."""
         return inspect.signature(cast("Any", self).__wrapped__)
+
+    @functools.cached_property
+    def _flat_signature(self) -> inspect.Signature:
+        """The signature with the parts in place of objects."""
+        definition = self.definition
+        return self.__signature__ if definition.given is None else inspect.signature(definition.source.function)
 
     def __repr__(self) -> str:
         """Return the operator's name and place."""

@@ -210,3 +210,18 @@ def test_a_list_is_not_none_by_default() -> None:
 
     with pytest.raises(CompileError, match="take an empty list for none"):
         bw.op(annotated)
+
+
+@bw.op("first::in_graph")
+def in_graph(x, y):
+    out = torch.empty_like(x)
+    for i in range(len(x)):
+        out[i] = x[i] * y
+    return out
+
+
+def test_a_graph_may_be_the_first_to_call_a_global() -> None:
+    x = torch.randn(4)
+    compiled = torch.compile(lambda x: in_graph(x + 1, 2.0) + in_graph(x, 1.0), fullgraph=True)
+    torch.testing.assert_close(compiled(x), 3 * x + 2)
+    assert type(in_graph) is bw.Op

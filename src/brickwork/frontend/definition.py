@@ -32,6 +32,7 @@ from brickwork.frontend.lift import Split, Splitter
 from brickwork.frontend.lift_python import PythonSplitter, foreign_helper
 from brickwork.frontend.list_forms import list_names
 from brickwork.frontend.moved_tensors import with_tensors_moved
+from brickwork.frontend.parameter_parts import Given, with_parts_given
 from brickwork.frontend.parameters import Kinds, ParameterDeclaration, annotated, declare
 from brickwork.frontend.rates import rates
 from brickwork.frontend.results import result_count, result_expressions, returns_of, wrong_results
@@ -82,6 +83,8 @@ class Definition:
     """The int parameters that places are multiplied or divided by: a GPU has code for each small value."""
     values: Values = NO_VALUES
     """The classes of the values with parts that the function and its helpers may have."""
+    given: Given | None = None
+    """How calls give objects with parts; None where the parameters are the function's own."""
     written: Written | None = None
     """What another front end says in place of what is read here; the rest is then what torch asks for."""
 
@@ -116,7 +119,8 @@ def define(function: Callable[..., object], kinds: Kinds = ()) -> Definition:
 
     `kinds` are annotations of parameters that have none in the source.
     """
-    source, misused = with_inner(with_shapes(annotated(parse(function), kinds)))
+    whole, given = with_parts_given(annotated(parse(function), kinds), kinds)
+    source, misused = with_inner(with_shapes(whole))
     parameters, wrong = declare(source)
     wrong.extend(misused)
     wrong.extend(refusals(source))
@@ -164,6 +168,7 @@ def define(function: Callable[..., object], kinds: Kinds = ()) -> Definition:
         split=split,
         reads_default_dtype=not reason and reads_default_dtype(source, split),
         rates=rates(source, parameters),
+        given=given,
     )
 
 

@@ -19,8 +19,8 @@ from brickwork.records import dataclass
 
 Kind: TypeAlias = Literal["tensor", "int", "float", "bool", "list[tensor]", "list[int]", "list[float]", "list[bool]"]
 
-Kinds: TypeAlias = tuple[tuple[str, str], ...]
-"""Parameters without an annotation, and the annotation that each is to have."""
+Kinds: TypeAlias = tuple[tuple[str, "str | type[Any]"], ...]
+"""Parameters without an annotation, and the annotation that each is to have: a text, or the class of its objects."""
 
 SCALARS: dict[str, Kind] = {"int": "int", "float": "float", "bool": "bool"}
 LISTS: dict[str, Kind] = {
@@ -37,6 +37,7 @@ ADVICE = "annotate it as torch.Tensor, int, float, bool, a list of one of them, 
 OWNERS = frozenset({"self", "cls"})
 """What Python passes to methods."""
 _LIST = "say what is in it: `list[int]`, `list[float]`, `list[bool]` or `list[torch.Tensor]`"
+FIELDS = "let its fields be set by the constructor that `dataclass` makes, without `default_factory` and `init=False`"
 _EACH = "make each item a parameter, or a list of items of one type"
 INSTEAD: dict[str, str] = {
     "str": "take an int or a bool that says which, or make an operator for each text in a function that takes it",
@@ -106,7 +107,8 @@ def _told(default: object) -> str:
 
 def annotated(source: SourceFunction, kinds: Kinds) -> SourceFunction:
     """Return the function with annotations: those that are given, and those that defaults stand for."""
-    arguments, known = source.node.args, dict(kinds)
+    arguments = source.node.args
+    known = {name: kind.__name__ if isinstance(kind, type) else kind for name, kind in kinds}
     signature = inspect.signature(source.function)
     for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
         text = known.get(item.arg) or _told(signature.parameters[item.arg].default)
@@ -196,7 +198,8 @@ def _not_understood(source: SourceFunction, name: str, annotation: ast.expr, loc
     known = _last_name(plain)
     advice = INSTEAD.get(known, ADVICE)
     if known not in INSTEAD and isinstance(annotation_object(source, name), type):
-        advice = "an operator takes no objects: make each number and tensor of it that is needed a parameter"
+        is_dataclass = hasattr(annotation_object(source, name), "__dataclass_fields__")
+        advice = FIELDS if is_dataclass else "make it a dataclass or a NamedTuple, or make what is needed parameters"
     return _wrong(f"the annotation `{written}` of `{name}` is not understood", loc, advice)
 
 

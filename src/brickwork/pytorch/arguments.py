@@ -16,6 +16,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location
+from brickwork.frontend.parameter_parts import Given
 from brickwork.frontend.parameters import Kind, ParameterDeclaration
 from brickwork.host.layout import Placement, may_alias
 from brickwork.ir.dtypes import BOOL, FLOAT64, INT64, DType
@@ -146,16 +147,23 @@ def refuse_overlaps(definition: Defined | Declared, values: Sequence[object]) ->
 
 
 def explain_mismatch(
-    definition: Defined, signature: inspect.Signature, arguments: Sequence[object], named: Mapping[str, object]
+    definition: Defined,
+    signature: inspect.Signature,
+    arguments: tuple[Any, ...],
+    named: Mapping[str, Any],
+    given: Given | None = None,
 ) -> None:
     """Raise a TypeError that says why arguments do not fit the function; return where they do.
 
-    It is asked once torch has refused a call: torch speaks of schemas and overloads.
+    `given` says how objects are given by their parts. It is asked once torch has refused a call: torch speaks of
+    schemas and overloads.
     """
     try:
-        bound = signature.bind(*arguments, **named).arguments
+        signature.bind(*arguments, **named)
     except TypeError as error:
         raise TypeError(f"{definition.name}() {error}") from None
+    positional, words = (arguments, named) if given is None else given.flat(definition.name, arguments, named)
+    bound = dict(zip((item.name for item in definition.parameters), positional, strict=False)) | dict(words)
     if "out" in bound and not _fits(bound["out"], "list[tensor]" if definition.results > 1 else "tensor"):
         found = _describe(bound["out"])
         raise TypeError(f"{definition.name}(): argument 'out' must be Tensor, not {found}") from None

@@ -24,14 +24,17 @@ def kinds_of_call(
     `defaults` has all parameters in order, with NO_DEFAULT where there is none.
     """
     given: dict[str, Any] = {**defaults, **dict(zip(defaults, arguments, strict=False)), **named}
-    found: list[tuple[str, str]] = []
+    found: list[tuple[str, str | type[Any]]] = []
     for parameter in unknown:
         value = given[parameter]
         if value is NO_DEFAULT:
             raise TypeError(f"{name}() missing a required argument: '{parameter}'")
         text = _kind(value)
+        if isinstance(text, type):
+            found.append((parameter, text))
+            continue
         if not text:
-            advice = "annotate it as torch.Tensor, int, float, bool, or a list of these, and pass such a value"
+            advice = "annotate it as torch.Tensor, int, float, bool, a list of these, or a dataclass, and pass that"
             what = type(value).__name__
             raise TypeError(f"{name}(): argument '{parameter}' is a {what}, and has no annotation: {advice}")
         if defaults[parameter] is None and text.startswith("list["):
@@ -42,12 +45,14 @@ def kinds_of_call(
     return tuple(found)
 
 
-def _kind(value: Any) -> str:
-    """Return the annotation for a value; empty for one that an operator does not take."""
+def _kind(value: Any) -> str | type[Any]:
+    """Return the annotation for a value, the class of one with parts; empty for one that an operator does not take."""
     if isinstance(value, torch.Tensor):
         return _TENSOR
     if value is None:
         return f"Optional[{_TENSOR}]"
+    if hasattr(value, "__dataclass_fields__") or hasattr(value, "_fields"):
+        return cast("type[Any]", type(value))
     if isinstance(value, list | tuple):
         kinds = {_kind(item) for item in cast("Sequence[Any]", value)} or {"float"}
         if kinds == {"int", "float"}:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from torch.compiler import is_dynamo_compiling
+
 from brickwork.pytorch.libtorch import private
 
 _Function = TypeVar("_Function")
@@ -25,3 +27,16 @@ def run_by_tracers(function: _Function) -> _Function:
     marked: Any = function
     marked._dynamo_marked_constant = True  # noqa: SLF001  # the name that torch gives it
     return function
+
+
+def trace_again() -> None:
+    """Let Dynamo, if it traces this, begin anew: what it has traced has become an object of another class meanwhile."""
+    if is_dynamo_compiling():
+        _restart()
+
+
+@run_by_tracers
+def _restart() -> None:
+    """Leave the trace, and its log of calls that may break the graph, which would not fit the next one."""
+    private("_dynamo.symbolic_convert").InstructionTranslator.current_tx().speculation_log.clear()
+    raise private("_dynamo.exc").RestartAnalysis("an operator knows its arguments now")
