@@ -165,6 +165,21 @@ def test_a_statement_that_fails_in_two_ways_may_name_either(body, number, sooner
     assert (seen["compared"], seen["fails sooner than in Python"]) == (1, sooner)
 
 
+@pytest.mark.parametrize(("number", "count"), [(-(2**63), "too large to compare"), (3, "compared")])
+def test_loops_that_never_end_are_not_compared(number, count, tmp_path):
+    body = "    for i in range(m - 1, -1, -1):\n        pass"
+    assert examine(Case(TYPES + body, (*EMPTY, NumberArgument("m", number))), tmp_path)[count] == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "count"), [("wide", "wide integers meet a local that becomes a float"), ("small", "compared")]
+)
+def test_a_local_of_one_type_rounds_wide_integers(data, count, tmp_path):
+    tensors = (TensorArgument("x", "float32", (3,)), TensorArgument("z", "int64", (3,), data=data))
+    body = "    t = 0\n    for i in range(3):\n        z[i] += t\n        t = x[i]"
+    assert examine(Case(TYPES + body, (*tensors, NumberArgument("m", 3))), tmp_path)[count] == 1
+
+
 def test_a_failure_of_a_later_statement_is_noticed(tmp_path):
     case = Case(TYPES + "    x[0] = 1\n    x[1] = 1", (*EMPTY, NumberArgument("m", 3)))
     found = outcome(case.function(tmp_path), case)

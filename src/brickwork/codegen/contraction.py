@@ -25,6 +25,7 @@ from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.nodes import Assign, Block, For, Reduction, Role, Symbol
 from brickwork.ir.operators import OPERATORS
+from brickwork.legality import hazard
 
 _LANES = 8
 """Neighbouring columns of which a thread runs the statements after the sum."""
@@ -159,6 +160,7 @@ _SUM = Symbol("sum", -1, FLOAT32)
 """What the products of an element are in sum."""
 
 
+@hazard
 def _may_differ(tile: Tile) -> bool:
     """Whether what is not finite may be another number than the order of the source gives."""
     parted = any(side.factor.masks or side.meets or side.parts > 1 for side in tile.sides)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from brickwork.codegen.builder import FunctionWriter, Known
 from brickwork.codegen.emitter_state import is_parameter
+from brickwork.legality import legality
 
 _LEAST, _MOST = -(2**31), 2**31 - 1
 _EXACT_BITS = 50
@@ -209,6 +210,7 @@ def _is_word(writer: FunctionWriter, text: str) -> str:
     return writer.emit(f"icmp eq i64 {writer.emit(f'sext i32 {word} to i64')}, {text}")
 
 
+@legality
 def _fits(known: Known) -> bool:
     return known.low >= _LEAST and known.high <= _MOST
 

@@ -30,6 +30,7 @@ from brickwork.ir.dtypes import BOOL, FLOAT64, INT64, UINT64
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Apply, Check, Expression, FailureKind
 from brickwork.ir.walk import walk
+from brickwork.legality import legality
 
 MOST_VALUES = 8
 """Values that a record holds."""
@@ -100,6 +101,7 @@ def emit_checks(state: State, checks: Sequence[Check]) -> None:
     writer.place(passed)
 
 
+@legality
 def may_be_tested_together(check: Check) -> bool:
     """Whether the condition of a check has a value also where a check before it fails."""
     return effects(check.condition).plain and not any(

@@ -27,6 +27,7 @@ from brickwork.codegen.operators import constant
 from brickwork.ir.dtypes import BFLOAT16, BOOL, FLOAT16, INT64, DType, Kind, value_dtype
 from brickwork.ir.nodes import Tensor
 from brickwork.ir.signature import ALIGNMENT
+from brickwork.legality import legality
 
 _FULL = "splat (i1 true)"
 _NARROW = frozenset({"i8", "i16", "i32"})
@@ -173,6 +174,7 @@ def place_in_chunks(state: State, tensor: Tensor, indices: tuple[Value, ...]) ->
     return _within_chunks(state, tensor, element_offset(state, tensor, indices))
 
 
+@legality
 def _within_chunks(state: State, tensor: Tensor, offset: Value) -> tuple[str, int, int] | None:
     if not isinstance(offset, Uniform | Strided) or not wide_loads.has_chunks(state, tensor):
         return None

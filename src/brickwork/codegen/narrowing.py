@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from math import gcd
 
 from brickwork.codegen.builder import ANYTHING, FunctionWriter, Known, Module
+from brickwork.legality import legality
 
 _LEAST, _MOST = -(2**31), 2**31 - 1
 _BITS = 64
@@ -281,6 +282,7 @@ def _is_number(text: str) -> bool:
     return text.lstrip("-").isdigit()
 
 
+@legality
 def _is_mask(known: Known) -> bool:
     """Whether a number has no bits but the lower ones of 31."""
     return 0 <= known.low == known.high <= _MOST
@@ -291,6 +293,7 @@ def _exactly(value: int) -> Known:
     return Known(value, value, min(multiple, _LARGEST_MULTIPLE))
 
 
+@legality
 def _fits(*items: Known) -> bool:
     return all(item.low >= _LEAST and item.high <= _MOST for item in items)
 

@@ -15,6 +15,7 @@ from brickwork.codegen.sleef import call_function, join_pieces
 from brickwork.codegen.trigonometry import sine_and_cosine
 from brickwork.ir.nodes import Draw, Random
 from brickwork.ir.philox import MULTIPLIERS, ROUNDS, SECOND_SITE, TWO_PI, WEYL
+from brickwork.legality import legality
 
 Words = tuple[str, str, str, str]
 
@@ -165,6 +166,7 @@ def _by_lanes(state: State, first: str, second: str, width: int) -> tuple[str, s
     return results[0], results[1]
 
 
+@legality
 def _shareable(state: State, node: Random, operands: tuple[Value, ...]) -> bool:
     """Return whether four neighbouring lanes draw from one block, when the first counter is a multiple of four."""
     key, counter, extra = operands[:3]

@@ -7,6 +7,7 @@ Invariant: every step is run by one thread, however large the grid is.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,9 +19,11 @@ from brickwork.codegen.expressions import emit_scalar
 from brickwork.codegen.grid import MOST_BLOCKS, MOST_ROWS, PARALLEL_THREADS, Grid
 from brickwork.codegen.lane_values import Uniform
 from brickwork.codegen.loops import EmitBlock
+from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Apply, Constant, Expression, For, Size
 from brickwork.ir.signature import NARROW_EXTENT
+from brickwork.legality import legality
 
 _NARROW_EXTENT = Known(0, NARROW_EXTENT - 1)
 _REGISTERS = "llvm.nvvm.read.ptx.sreg"
@@ -54,6 +57,7 @@ def step_number(state: State, grid: Grid) -> str:
     return step
 
 
+@legality
 def _is_natural(expression: Expression) -> bool:
     return isinstance(expression, Constant) and int(expression.value) >= 0
 
@@ -200,16 +204,15 @@ def _count(state: State, loop: For, start: str) -> str:
     return writer.emit(f"call i64 @llvm.smax.i64(i64 {length}, i64 0)")
 
 
+@legality
 def _counts_elements(state: State, expression: Expression) -> bool:
     """Return whether an expression is the number of elements of a dense narrow tensor: the product of its sizes."""
     factors = _factors(expression)
-    if not all(isinstance(factor, Size) for factor in factors):
+    if not isinstance(factors[0], Size):
         return False
-    found = {factor.tensor for factor in factors if isinstance(factor, Size)}
-    axes = sorted(factor.axis for factor in factors if isinstance(factor, Size))
-    tensor = next(iter(found))
-    dense = len(found) == 1 and tensor.type.contiguous and tensor in state.kernel.narrow
-    return dense and axes == [*range(tensor.type.rank)]
+    tensor = factors[0].tensor
+    sizes = Counter[Expression](build.size(tensor, axis) for axis in range(tensor.type.rank))
+    return tensor.type.contiguous and tensor in state.kernel.narrow and Counter(factors) == sizes
 
 
 def _factors(expression: Expression) -> tuple[Expression, ...]:

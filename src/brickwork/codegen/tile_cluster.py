@@ -18,6 +18,7 @@ from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32
 from brickwork.ir.nodes import Expression, For
 from brickwork.ir.walk import assigned_symbols, read_symbols
+from brickwork.legality import legality
 from brickwork.target.matrix import CHUNK_BYTES, FEWEST_DIVIDED, LEAST_STAGES, MOST_PARTS
 
 _ARRIVE, _WAIT = "llvm.nvvm.barrier.cluster.arrive", "llvm.nvvm.barrier.cluster.wait"
@@ -33,7 +34,7 @@ def blocks_of(loops: Sequence[For], tile: Tile) -> Expression:
     for loop in tile.contraction.sums:
         count = build.iterations(loop.start, loop.stop)
         counts.append(_quotient(count, tile.staged) if loop is tile.depth else count)
-    if not wanted or read_symbols(counts) & assigned_symbols(loops):
+    if not wanted or not _is_known_before(counts, loops):
         return one
     tiles = build.product([one, *(build.iterations(loop.start, loop.stop) for loop in loops)])
     each = build.apply("floordiv", build.integer(wanted), build.apply("maximum", tiles, one))
@@ -46,6 +47,12 @@ def blocks_of(loops: Sequence[For], tile: Tile) -> Expression:
         parts = build.integer(1 << bits)
         found = build.select(build.apply("ge", most, parts), parts, found)
     return found
+
+
+@legality
+def _is_known_before(counts: Sequence[Expression], loops: Sequence[For]) -> bool:
+    """Whether numbers of stages are the same for all tiles of a nest: the host asks before it is launched."""
+    return not read_symbols(counts) & assigned_symbols(loops)
 
 
 def _quotient(count: Expression, size: int) -> Expression:

@@ -28,6 +28,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import assigned_symbols, children, statements, walk
+from brickwork.legality import hazard
 from brickwork.records import dataclass
 
 
@@ -100,6 +101,7 @@ Names = frozenset[Symbol | Tensor]
 """Variables and locals."""
 
 
+@hazard
 def may_vary(expression: Expression, varying: Names) -> bool:
     """Return whether lanes may disagree on an expression, given the variables and locals that may differ."""
     return any(
@@ -141,6 +143,7 @@ def _assigned_varying(block: Block, varying: Names, *, divergent: bool) -> froze
     return frozenset(found)
 
 
+@hazard
 def diverges(loop: For | While, varying: Names) -> bool:
     """Return whether lanes may leave `loop`, or skip the rest of an iteration, at different times."""
     bounds = (loop.start, loop.stop) if isinstance(loop, For) else (loop.condition,)
@@ -148,6 +151,7 @@ def diverges(loop: For | While, varying: Names) -> bool:
     return any(may_vary(bound, varying) for bound in bounds) or leaves_divergently(body, varying)
 
 
+@hazard
 def leaves_divergently(block: Block, varying: Names, *, divergent: bool = False) -> bool:
     """Return whether `block` has a `break` or `continue` of the loop around it that only some lanes may take."""
     for statement in block:
@@ -166,6 +170,7 @@ def leaves_divergently(block: Block, varying: Names, *, divergent: bool = False)
     return False
 
 
+@hazard
 def leaves(statement: Statement) -> bool:
     """Return whether `statement` may hold a `break` or `continue` of the loop around it."""
     if isinstance(statement, If):

@@ -16,6 +16,7 @@ from brickwork.codegen.emitter_state import State
 from brickwork.ir.nodes import Block, Constant, Expression, For, Load, Store, Tensor
 from brickwork.ir.signature import ALIGNMENT
 from brickwork.ir.walk import read_symbols, walk
+from brickwork.legality import legality
 
 
 def rows(state: State, loop: For) -> dict[str, int]:
@@ -76,6 +77,7 @@ def read_whole(state: State, rows: Mapping[str, int]) -> Generator[None]:
         yield
 
 
+@legality
 def has_chunks(state: State, tensor: Tensor) -> bool:
     """Whether elements of a tensor can be taken from chunks here."""
     if not state.writer.is_folding or not may_have_chunks(state, tensor):
@@ -83,15 +85,17 @@ def has_chunks(state: State, tensor: Tensor) -> bool:
     return state.writer.known(_row(state, tensor)).multiple % (ALIGNMENT // tensor.type.dtype.size) == 0
 
 
+@legality
 def may_have_chunks(state: State, tensor: Tensor) -> bool:
     """Whether a tensor that the kernel only reads is dense and begins at a chunk."""
     return tensor not in state.stored and begins_at_chunk(state, tensor)
 
 
+@legality
 def begins_at_chunk(state: State, tensor: Tensor) -> bool:
     """Whether a tensor is dense and begins at a chunk."""
     kind = tensor.type
-    fits = 2 <= kind.dtype.size <= 8 and kind.rank > 0 and kind.contiguous
+    fits = kind.dtype.size >= 2 and kind.rank > 0 and kind.contiguous
     return fits and tensor in state.kernel.aligned
 
 

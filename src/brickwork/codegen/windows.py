@@ -11,7 +11,7 @@ Invariant: each chunk holds an element that the turn reads, so nothing beyond th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from brickwork.analysis.slope import slope
 from brickwork.codegen import memory
@@ -22,6 +22,7 @@ from brickwork.codegen.lane_values import memory_type
 from brickwork.ir.nodes import Assign, For, Load
 from brickwork.ir.signature import ALIGNMENT
 from brickwork.ir.walk import assigned_symbols, read_symbols, walk
+from brickwork.legality import legality
 from brickwork.records import dataclass
 
 
@@ -109,27 +110,38 @@ def windows(state: State, loop: For) -> list[Window]:
     if len(loop.body) > 1 or not all(isinstance(statement, Assign) for statement in loop.body):
         return []
     loads = dict.fromkeys(node for node in walk(loop.body) if isinstance(node, Load))
-    return [window for load in loads for window in _window(state, loop, load)]
+    return [window for load in loads if (window := _window(state, loop, load)) is not None and window.slots]
 
 
-def _window(state: State, loop: For, load: Load) -> Iterator[Window]:
-    """Yield the window of a load, if it has one."""
-    *rows, last = load.indices
-    step, changing = slope(last, loop.index), assigned_symbols(loop.body)
-    fixed = not (read_symbols(rows) & {loop.index} or read_symbols(load.indices) & changing)
-    if step is None or abs(step) != 1 or not fixed or any(isinstance(node, Load) for node in walk(load.indices)):
-        return
+@legality
+def _window(state: State, loop: For, load: Load) -> Window | None:
+    """Return the window of a load, if it has one."""
+    if (step := _step(loop, load)) is None:
+        return None
     place = _place(state, load)
     if place is None or abs(place[2]) != 1:
-        return
+        return None
     whole, turns, lanes = ALIGNMENT // load.tensor.type.dtype.size, loop.unrolled, place[2]
     low = (place[1] - _reach(turns, step, lanes, state.width)) % whole
     count = -(-(low + turns + state.width - 1) // whole)
     kept = count - turns // whole
-    if turns % whole == 0 and kept > 0:
-        kind = f"<{whole} x {memory_type(load.tensor.type.dtype)}>"
-        slots = tuple(state.writer.alloca(kind) for _ in range(kept))
-        yield Window(load, turns, step, lanes, low, count, slots)
+    if turns % whole:
+        return None
+    kind = f"<{whole} x {memory_type(load.tensor.type.dtype)}>"
+    slots = tuple(state.writer.alloca(kind) for _ in range(kept))
+    return Window(load, turns, step, lanes, low, count, slots)
+
+
+@legality
+def _step(loop: For, load: Load) -> int | None:
+    """Return how far a load moves on along its last axis in each iteration of a loop, 1 or -1; None if otherwise."""
+    *rows, last = load.indices
+    step, changing = slope(last, loop.index), assigned_symbols(loop.body)
+    if step is None or abs(step) != 1:
+        return None
+    if read_symbols(rows) & {loop.index} or read_symbols(load.indices) & changing:
+        return None
+    return None if any(isinstance(node, Load) for node in walk(load.indices)) else step
 
 
 def _reach(turns: int, step: int, lanes: int, width: int) -> int:

@@ -30,6 +30,7 @@ from brickwork.ir.dtypes import INT64
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import For, Kernel, Load, Reduction, Store, Tensor, While, joined_together
 from brickwork.ir.walk import statements, walk
+from brickwork.legality import hazard, legality
 from brickwork.target.target import WARP
 
 _BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
@@ -86,13 +87,18 @@ def by_one_thread(state: State, store: Store) -> Generator[None]:
 
 def crossed_tensors(kernel: Kernel) -> frozenset[Tensor]:
     """Return the tensors of which what a kernel stores at one place may be loaded or stored at another."""
-    if kernel.may_alias:
-        return frozenset(kernel.tensors)
     stores = Counter(node.tensor for node in statements(kernel.body) if isinstance(node, Store))
     loads = effects(kernel.body).loads
-    return frozenset(item for item, count in stores.items() if not item.is_local and (count > 1 or item in loads))
+    return frozenset(item for item in kernel.tensors if _is_crossed(kernel, stores[item], loaded=item in loads))
 
 
+@hazard
+def _is_crossed(kernel: Kernel, stores: int, *, loaded: bool) -> bool:
+    """Whether what one of so many stores into a tensor writes may be accessed at another place."""
+    return kernel.may_alias or stores > 1 or (stores > 0 and loaded)
+
+
+@hazard
 def _meets_others(state: State, team: Team, loop: For) -> bool:
     """Return whether code before or after a shared loop may touch what it stores, or store what it loads."""
     for node in walk(loop):
@@ -253,6 +259,7 @@ def _begin_reductions(state: State, loop: For) -> None:
         state.values.pop(item.symbol, None)
 
 
+@legality
 def _whole(writer: FunctionWriter, start: str, stop: str, width: int) -> bool:
     """Return whether a loop is known to have a multiple of `width` iterations."""
     return all(writer.known(text).multiple % width == 0 for text in (start, stop))

@@ -73,7 +73,7 @@ def outcome(run: Callable[..., Any], case: Case, guard: Guard | None = None) -> 
     returned: Any = None
     try:
         returned = run(*chosen, **({"key": KEY} if case.draws else {}))
-    except (*FAILURES, RuntimeError) as error:
+    except (*FAILURES, OverflowError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and (isinstance(error, CompileError) or OVERFLOW not in str(error)):
             raise
         failure = RuntimeError if isinstance(error, RuntimeError) else type(error)

@@ -9,7 +9,8 @@ import torch
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, FLOAT64, INT64
 from brickwork.ir.interpret import Memory, run_program
-from brickwork.ir.nodes import FLAT_ACCESS, For, Launch, Load, Local, Symbol, Tensor, TensorType
+from brickwork.ir.nodes import FLAT_ACCESS, For, Kernel, Launch, Load, Local, Symbol, Tensor, TensorType
+from brickwork.ir.verify import verify_kernel
 from brickwork.ir.walk import substitute, walk
 from brickwork.transform.pipeline import schedule_kernel
 from brickwork.transform.schedule import panel_loops, panels
@@ -52,6 +53,22 @@ def check(function, *arguments):
         results.append(nested(given[2]))
     assert results[0] == results[1]
     return results[1]
+
+
+def clamped_columns(a: torch.Tensor, b: torch.Tensor, y: torch.Tensor) -> None:
+    n, p = a.shape
+    for i in range(n):
+        for k in range(p):
+            for j in range(y.shape[1]):
+                y[i, j] += a[i, k] * b[k, max(j - 1, 0)]
+
+
+def test_interiors_of_packed_factors_are_copies_of_one_store():
+    arguments = (grid(5, 4), grid(4, 20), grid(5, 20))
+    check(clamped_columns, *arguments)
+    for node in walk(scheduled(program_of(clamped_columns, *arguments))):
+        if isinstance(node, Kernel):
+            verify_kernel(node)
 
 
 # ---------------------------------------------------------------- orders and sizes

@@ -8,6 +8,7 @@ from functools import partial
 
 from brickwork.analysis.contractions import Factor
 from brickwork.analysis.verdicts import Analysis
+from brickwork.diagnostics.location import Location
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64, DType
 from brickwork.ir.nodes import (
@@ -49,7 +50,7 @@ def pack(loop: For, shape: Contract, analysis: Analysis, numbers: Iterator[int])
     nest = next((way for way in ways if way and tuple(node.index for node in way.columns) == shape.columns), None)
     if nest is None:
         raise TypeError("a nest that is packed is a contraction")
-    names = _Names(numbers)
+    names = _Names(numbers, loop.loc)
     heads: list[Statement] = []
     rows, columns = (
         names.let(heads, text, total(loops)) for text, loops in (("rows", nest.rows), ("columns", nest.columns))
@@ -85,9 +86,10 @@ def pack(loop: For, shape: Contract, analysis: Analysis, numbers: Iterator[int])
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """Makes variables, loops and panels."""
+    """Makes variables, loops and panels; stores stand where the nest does, also when a later transform copies them."""
 
     numbers: Iterator[int]
+    loc: Location
 
     def symbol(self, name: str, dtype: DType = INT64) -> Symbol:
         return Symbol(name, next(self.numbers), dtype)
@@ -118,7 +120,7 @@ class _Names:
         return Load(tensor=tensor, indices=indices, access=next(self.numbers), dtype=tensor.type.dtype)
 
     def store(self, tensor: Tensor, indices: tuple[Expression, ...], value: Expression) -> Store:
-        return Store(tensor=tensor, indices=indices, value=value, access=next(self.numbers))
+        return Store(tensor=tensor, indices=indices, value=value, access=next(self.numbers), loc=self.loc)
 
     def panel(self, name: str, dtype: DType, *sizes: int) -> Tensor:
         kind = TensorType(dtype, len(sizes), contiguous=True, unit_axis=len(sizes) - 1)
