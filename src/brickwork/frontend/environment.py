@@ -6,9 +6,11 @@ Functions are recognised by identity, so that aliases and renamed imports work; 
 from __future__ import annotations
 
 import ast
+import bisect
 import builtins
 import collections
 import dataclasses
+import heapq
 import math
 import sys
 import types
@@ -33,7 +35,7 @@ ALLOCATIONS = frozenset(
 NEW_METHODS = frozenset({"new_empty", "new_zeros", "new_ones", "new_full"})
 """A tensor's methods that make a tensor."""
 PYTHON: Mapping[types.ModuleType, Mapping[str, object]] = MappingProxyType(
-    {module: MappingProxyType({**vars(module)}) for module in (builtins, math)}
+    {module: MappingProxyType({**vars(module)}) for module in (builtins, math, bisect, heapq)}
 )
 """Python's own functions; `torch.export` puts others in place of some while it runs."""
 

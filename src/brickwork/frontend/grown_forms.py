@@ -12,7 +12,6 @@ from brickwork.frontend.grown_sorting import place_among, sort
 from brickwork.frontend.iterables import Iterable, Range, iterable
 from brickwork.frontend.list_forms import (
     copied,
-    grown_names,
     is_bounded,
     is_deque,
     is_filtered,
@@ -23,6 +22,7 @@ from brickwork.frontend.list_forms import (
 from brickwork.frontend.loops import AssignTarget, Loop, lower_loop
 from brickwork.frontend.lowering_state import Frame, Key, State
 from brickwork.frontend.rules import error, unsupported
+from brickwork.frontend.stores import grown_in
 from brickwork.frontend.typing import Grown, Items, Operand, Value
 from brickwork.ir.build import cast, constant, integer
 from brickwork.ir.dtypes import BOOL, INT64
@@ -35,7 +35,7 @@ def grows(state: State, frame: Frame, node: ast.expr, name: str, key: Key) -> bo
     if key in state.growth or is_filtered(node) or is_made_to_grow(node, captured, local):
         return True
     if frame.growing is None:
-        frame.growing = grown_names(frame.source.node)
+        frame.growing = grown_in(frame.source, state.helpers)
     return name in frame.growing
 
 

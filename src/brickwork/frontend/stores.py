@@ -29,6 +29,11 @@ def stored_names(source: SourceFunction, helpers: Helpers) -> frozenset[str]:
     return _names(source, helpers, lambda each: (*_direct(each), *grown_names(each.node)))
 
 
+def grown_in(source: SourceFunction, helpers: Helpers) -> frozenset[str]:
+    """Return the names of the lists that the function or its helpers change in length."""
+    return _names(source, helpers, lambda each: grown_names(each.node))
+
+
 def _names(
     source: SourceFunction, helpers: Helpers, direct: Written, chain: tuple[SourceFunction, ...] = ()
 ) -> frozenset[str]:

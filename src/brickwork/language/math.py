@@ -9,7 +9,7 @@ from __future__ import annotations
 import types
 from collections.abc import Iterator
 
-from brickwork.language import formulas, pointwise
+from brickwork.language import formulas, pointwise, sequences
 
 _SAME = (
     "sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf "
@@ -75,9 +75,18 @@ _FORMULA_ALIASES = {
 }
 
 
+_SEQUENCES = {
+    "bisect": "bisect_left bisect_right insort_left insort_right",
+    "heapq": "heappush heappop heapreplace heappushpop heapify",
+}
+
+
 def _formulas() -> Iterator[tuple[str, types.FunctionType]]:
     for name in _MATH_FORMULAS:
         yield f"math.{name}", getattr(formulas, name)
+    for module, names in _SEQUENCES.items():
+        for name in names.split():
+            yield f"{module}.{name}", getattr(sequences, name)
     for name in _TORCH_FORMULAS:
         yield f"torch.{name}", getattr(pointwise, name)
     for name in ("gcd", "lcm", "frexp", "ldexp"):

@@ -1,0 +1,123 @@
+"""`bisect` and `heapq` as plain Python, by the steps of the standard library: heaps are laid out as it lays them out.
+
+The compiler inlines these functions as it inlines a user's helpers. The parameters have the names of the originals.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from brickwork.language.formulas import require
+
+# ---------------------------------------------------------------- bisect
+
+
+def bisect_left(a: Any, x: Any, lo: int = 0, hi: int | None = None) -> int:
+    """Return where to insert x in a sorted sequence, before items that are equal."""
+    require(lo >= 0, "lo must be non-negative")
+    low, high = lo, len(a)
+    if hi is not None:
+        high = hi
+    while low < high:
+        middle = (low + high) // 2
+        if a[middle] < x:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def bisect_right(a: Any, x: Any, lo: int = 0, hi: int | None = None) -> int:
+    """Return where to insert x in a sorted sequence, behind items that are equal."""
+    require(lo >= 0, "lo must be non-negative")
+    low, high = lo, len(a)
+    if hi is not None:
+        high = hi
+    while low < high:
+        middle = (low + high) // 2
+        if x < a[middle]:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def insort_left(a: Any, x: Any, lo: int = 0, hi: int | None = None) -> None:
+    """Insert x in a sorted list, before items that are equal."""
+    a.insert(bisect_left(a, x, lo, hi), x)
+
+
+def insort_right(a: Any, x: Any, lo: int = 0, hi: int | None = None) -> None:
+    """Insert x in a sorted list, behind items that are equal."""
+    a.insert(bisect_right(a, x, lo, hi), x)
+
+
+# ---------------------------------------------------------------- heapq
+
+
+def rise(heap: Any, start: int, end: int) -> None:
+    """Move the item at `end` towards `start`, past all that are greater."""
+    item, place = heap[end], end
+    while place > start:
+        parent = (place - 1) >> 1
+        if not item < heap[parent]:
+            break
+        heap[place] = heap[parent]
+        place = parent
+    heap[place] = item
+
+
+def sink(heap: Any, start: int) -> None:
+    """Move the item at `start` down to a leaf, lesser children up, and then up to its place."""
+    end, place = len(heap), start
+    item = heap[start]
+    while 2 * place + 1 < end:
+        child = 2 * place + 1
+        if child + 1 < end and not heap[child] < heap[child + 1]:
+            child += 1
+        heap[place] = heap[child]
+        place = child
+    heap[place] = item
+    rise(heap, start, place)
+
+
+def heappush(heap: Any, item: Any) -> None:
+    """Add an item to a heap."""
+    heap.append(item)
+    rise(heap, 0, len(heap) - 1)
+
+
+def heappop(heap: Any) -> Any:
+    """Take the least item from a heap."""
+    found = heap.pop()
+    if heap:
+        last = found
+        found = heap[0]
+        heap[0] = last
+        sink(heap, 0)
+    return found
+
+
+def heapreplace(heap: Any, item: Any) -> Any:
+    """Take the least item from a heap, then add one."""
+    found = heap[0]
+    heap[0] = item
+    sink(heap, 0)
+    return found
+
+
+def heappushpop(heap: Any, item: Any) -> Any:
+    """Add an item to a heap, then take the least."""
+    found = item
+    if heap and heap[0] < item:
+        found = heap[0]
+        heap[0] = item
+        sink(heap, 0)
+    return found
+
+
+def heapify(x: Any) -> None:
+    """Make a heap of a list."""
+    half = len(x) // 2
+    for k in range(half):
+        sink(x, half - 1 - k)
