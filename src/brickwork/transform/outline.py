@@ -56,6 +56,7 @@ from brickwork.transform.explanation import GUARDS
 from brickwork.transform.guard import conjunction
 from brickwork.transform.host_device_partition import GRID, Partition, in_order, outlives_check, partition
 from brickwork.transform.host_scalars import with_host_scalars
+from brickwork.transform.needless_fills import LateFill
 from brickwork.transform.predicate import predicate
 from brickwork.transform.recurrences import Carrying
 from brickwork.transform.register_lists import Literal, literal_lists
@@ -80,10 +81,12 @@ def outline_kernels(
     known: ArgumentFacts,
     carrying: Mapping[str, Carrying],
     target: Target,
+    late: Mapping[str, tuple[LateFill, ...]],
 ) -> Program:
     """Return the program with each launch replaced by launches of device kernels; `scheduled` are by kernels' names.
 
-    `known` is what `argument_facts_of(program)` says, `carrying` are the recurrences of the fast bodies.
+    `known` is what `argument_facts_of(program)` says, `carrying` are the recurrences of the fast bodies, and `late` the
+    tensors that are filled before a kernel.
     """
     key = next((item for item in program.parameters if isinstance(item, KeyParameter)), None)
     names = names_of((program, *scheduled.values()), known.scratch)
@@ -102,6 +105,12 @@ def outline_kernels(
                 case Launch(kernel=kernel):
                     whole, given = with_host_scalars(scheduled[kernel.name], names)
                     yield from given
+                    for item in late.get(kernel.name, ()):
+                        needed = build.logical_not(item.needless)
+                        if not build.is_constant(needed, False):
+                            yield If(
+                                condition=needed, then=_fill(item.made, item.fill, names, known), loc=item.made.loc
+                            )
                     yield from _outline_kernel(whole, names, shared, known, carrying[kernel.name], target)
                 case Allocate(fill=fill) if fill is not None:
                     yield from (replace(statement, fill=None), *_fill(statement, fill, names, known))

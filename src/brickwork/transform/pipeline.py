@@ -25,7 +25,8 @@
    off those that check nothing; both need the loops as they are run.
 8. specialise: what the guards fix is put into the fast body last, so that analysis and schedule speak of the source; on
    processors what the host part established, too.
-9. outline_kernels (only for grids): cuts whole programs, once all kernels are scheduled.
+9. without_needless_fills (only for grids): needs what analyses prove of kernels and under which guards.
+   outline_kernels (only for grids): cuts whole programs, once all kernels are scheduled.
    privatise_reductions (only for processors): adds tensors to whole programs, likewise.
 """
 
@@ -62,6 +63,7 @@ from brickwork.transform.host_device_partition import launched, partition
 from brickwork.transform.interchange import interchange, may_interchange
 from brickwork.transform.interior import with_interiors
 from brickwork.transform.last_stores import with_last_stores
+from brickwork.transform.needless_fills import Overwriting, without_needless_fills
 from brickwork.transform.outline import outline_kernels
 from brickwork.transform.persistent import Persistent, persistent_blocks
 from brickwork.transform.preconditions import NOTHING, Preconditions, preconditions_of
@@ -466,9 +468,11 @@ def schedule_program(
     whole = {name: Schedule((*item.moved, *item.schedule.verbs)) for name, item in scheduled.items()}
     scheduled = {name: replace(item, text=names.text(whole[name])) for name, item in scheduled.items()}
     if target.grid:
+        overwriting = {name: Overwriting(item.source, item.analysis, item.guards) for name, item in scheduled.items()}
+        program, late = without_needless_fills(program, overwriting)
         bodies = {name: item.kernel for name, item in scheduled.items()}
         carrying = {name: item.carrying for name, item in scheduled.items()}
-        program = outline_kernels(program, bodies, known, carrying, target)
+        program = outline_kernels(program, bodies, known, carrying, target, late)
         choices = _choices(program)
         return program, tuple(replace(item, choices=choices, computed=computed) for item in scheduled.values())
 

@@ -64,6 +64,7 @@ from brickwork.ir.walk import read_symbols, rewrite, rewrite_statements, walk
 from brickwork.transform.autodiff.fold_zero_sums import fold_zero_sums
 from brickwork.transform.autodiff.gather_loops import GatherWriter, Term
 from brickwork.transform.autodiff.gather_versions import Versions
+from brickwork.transform.autodiff.joined_updates import joined_updates
 from brickwork.transform.autodiff.partial_sums import partial_sums
 from brickwork.transform.autodiff.read_before_write import read_before_write
 from brickwork.transform.autodiff.separate_updates import SeparateUpdates
@@ -88,7 +89,9 @@ def gather(program: Program, names: Names) -> Program:
             continue
         fresh = untouched(program.body[:place]).keys() - _exchanged(statement.kernel)
         results = _needed(program, program.body[place + 1 :])
-        source = replace(statement.kernel, body=partial_sums(tables_first(statement.kernel.body), names))
+        source = replace(
+            statement.kernel, body=joined_updates(partial_sums(tables_first(statement.kernel.body), names), names)
+        )
         before = preconditions_of(program.body[:place], source.body)
         gatherer = _Gatherer(source, names, set(fresh), before, grid=program.device != "cpu")
         changed = fold_zero_sums(without_dead(gatherer.block(source.body, 0), results, before))

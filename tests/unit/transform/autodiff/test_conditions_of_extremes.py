@@ -16,7 +16,6 @@ from support.kernels_extremes_conditions import (
     MEETING,
     NOT_FOUND,
     half_before,
-    half_inside,
     in_two_steps,
     over_fewer,
     over_three,
@@ -24,7 +23,7 @@ from support.kernels_extremes_conditions import (
     times_a_number,
 )
 
-CLAIMED = (in_two_steps, half_inside, half_before, times_a_number)
+CLAIMED = (in_two_steps, half_before, times_a_number)
 """Their adjoints are independent by claims alone."""
 PLACE = torch.tensor([0, 2, 0, 1, 2])
 
