@@ -5,6 +5,7 @@
             s[i, j] = s[i, j] * w[t, i]      ->         for t in range(T):
                                                             for i in range(n): row[i] = row[i] * w[t, i]
                                                         for i in range(n): s[i, j] = row[i]
+                                                    else: the loop as it was
 
 Invariant: no element is touched that the loop did not store into, so that threads which were independent stay so.
 """
@@ -36,7 +37,8 @@ from brickwork.ir.nodes import (
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, statements, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
-from brickwork.transform.promote import reached
+from brickwork.transform.guard import conjunction
+from brickwork.transform.promote import conditional, is_idle_unless_reached, reached
 from brickwork.transform.register_lists import MOST
 from brickwork.transform.scratch import Names
 
@@ -48,8 +50,10 @@ class Row:
     accesses: tuple[Load | Store, ...]
     axis: int
     stop: Expression
+    store: int
     reached: tuple[Expression, ...]
-    """The conditions under which the loop surely stores into all elements of the row."""
+    """The conditions under which the loop surely stores into all elements of the row, by the store of this number. The
+    first one is that the loop has an iteration."""
 
     @property
     def loops(self) -> frozenset[Symbol]:
@@ -112,8 +116,11 @@ def _row(loop: For, tensor: Tensor) -> Row | None:
     if stop is None or (isinstance(stop, Constant) and int(stop.value) > MOST):
         return None
     # A loop whose end changes in the loop around is not surely reached.
-    conditions = reached((loop,), frozenset(node.access for node in stores))
-    return None if conditions is None else Row(accesses, axes[0], stop, conditions)
+    ways = ((store.access, reached((loop,), frozenset((store.access,)))) for store in stores)
+    for number, conditions in ways:
+        if conditions is not None and effects(conditions).plain:
+            return Row(accesses, axes[0], stop, number, conditions)
+    return None
 
 
 @legality
@@ -152,12 +159,13 @@ def _with(loop: For, rows: Sequence[Row], names: Names) -> Statement:
             case _:
                 return node
 
-    conditions = dict.fromkeys(condition for row in rows for condition in row.reached)
-    whole: Block = (*before, rewrite(loop, visit), *after)
-    for condition in reversed(conditions):
-        whole = (If(condition=condition, then=whole, loc=loop.loc),)
-    (statement,) = whole
-    return statement
+    conditions = (*dict.fromkeys(condition for row in rows for condition in row.reached),)
+    block: Block = (*before, rewrite(loop, visit), *after)
+    if all(is_idle_unless_reached((loop,), frozenset((row.store,)), None) for row in rows):
+        return conditional(conditions, *block)
+    inner = conjunction(conditions[1:])
+    both: Statement = If(condition=inner, then=block, otherwise=(loop,), loc=loop.loc)
+    return conditional(conditions[:1], *(block if build.is_constant(inner, 1) else (both,)))
 
 
 def _over(row: Row, names: Names, made: Tensor, *, fill: bool) -> For:

@@ -10,7 +10,9 @@
                     y[t, j] += q[t, i] * s[b, i, j]
 
 Legal if every tensor that the loop stores into is accessed at this index along one axis: then iterations that meet on
-an element have one j, and keep their order. What stores nothing is done again in each column.
+an element have one j, and keep their order. What stores nothing is done again in each column. Tensors that the loop
+only adds to may be accessed otherwise, where columns have loops inside: such updates are atomic then, also of what a
+nest adds up for a store after it (`column_sums.py`).
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
+from brickwork.analysis.atomic_updates import update_operator
 from brickwork.analysis.scalars import NONE, live_after_loops, live_before
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
@@ -25,6 +28,8 @@ from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Assign, Block, Constant, For, Kernel, Load, Node, Statement, Store, Symbol, Tensor
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements, substitute_block, walk
 from brickwork.legality import legality
+from brickwork.transform.column_sums import as_updates, column_sums
+from brickwork.transform.scratch import names_of
 
 
 def may_have_columns(kernel: Kernel) -> bool:
@@ -52,19 +57,29 @@ def with_columns(kernel: Kernel, analysis: Analysis) -> Kernel:
         if isinstance(node, For) and not analysis.loops[node.index].independent
     }
 
+    names = names_of((kernel,), 0)
+
     def visit(statement: Statement) -> Block:
         if not isinstance(statement, For) or statement.index not in inside or not _has_nests(statement):
             return (statement,)
-        chosen = columns_of(statement, live[statement.index])
-        return (statement,) if chosen is None else (_moved(statement, chosen),)
+        after = live[statement.index]
+        if (chosen := columns_of(statement, after)) is not None:
+            return (_moved(statement, chosen),)
+        sums = column_sums(statement, analysis, after)
+        *filled, loop = as_updates(statement, sums, names) if sums else (statement,)
+        chosen = columns_of(loop, after, updates=True) if isinstance(loop, For) else None
+        return (statement,) if chosen is None or not isinstance(loop, For) else (*filled, _moved(loop, chosen))
 
     body = rewrite_statements(kernel.body, visit)
     return kernel if body == kernel.body else replace(kernel, body=body)
 
 
 @legality
-def columns_of(loop: For, live: frozenset[Symbol]) -> tuple[For, ...] | None:
-    """Return the loop of each nest that can move out of a loop as one, if there are such; `live` is after the loop."""
+def columns_of(loop: For, live: frozenset[Symbol], *, updates: bool = False) -> tuple[For, ...] | None:
+    """Return the loop of each nest that can move out of a loop as one, if there are such; `live` is after the loop.
+
+    With `updates`, elements may be added to in another order, by columns that have loops inside.
+    """
     inside = effects(loop.body)
     nests, others = _nests(loop), _others(loop)
     if loop.claimed or inside.fails or inside.rebinds:
@@ -76,7 +91,17 @@ def columns_of(loop: For, live: frozenset[Symbol]) -> tuple[For, ...] | None:
     if any(_leaves_variables(loop.body[loop.body.index(nest) :]) for nest in nests):
         return None
     changing = assigned_symbols((loop,))
-    return next((way for way in _ways(nests, inside.stores, changing) if _are_alone(loop, way)), None)
+    stored = inside.stores - (_updated(loop, inside.stores) if updates else frozenset[Tensor]())
+    if updates and not stored:
+        return None
+    ways = (way for way in _ways(nests, stored, changing) if _are_alone(loop, way))
+    return next((way for way in ways if not updates or all(effects(node.body).loops for node in way)), None)
+
+
+@legality
+def _updated(loop: For, stored: Collection[Tensor]) -> frozenset[Tensor]:
+    """Return the tensors with whose elements a loop does nothing but update them by one operator."""
+    return frozenset(item for item in stored if not item.is_local and update_operator(loop, item) is not None)
 
 
 def _nests(loop: For) -> list[For]:

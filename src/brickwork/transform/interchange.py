@@ -15,13 +15,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from brickwork.analysis.atomic_updates import update_operator
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.polyhedral_model import Access
 from brickwork.analysis.races import Facts, may_meet
 from brickwork.analysis.scalars import NONE, live_after_loops, live_before
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir.effects import effects
-from brickwork.ir.nodes import For, Kernel, Symbol
+from brickwork.ir.nodes import For, Kernel, Symbol, Tensor
 from brickwork.ir.walk import assigned_symbols, rewrite_loops, statements
 from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
@@ -113,7 +114,7 @@ class _Chooser:
         band = _band(loop)
         if len(band) < 2 or not self.is_pure(band):
             return ()
-        nest = Nest(band, self.free(band), tuple(self.accesses(band)))
+        nest = Nest(band, self.free_on_grids(band) if self.grid else self.free(band), tuple(self.accesses(band)))
         order = best_order(nest, grid=self.grid)
         return () if order == nest.order else order
 
@@ -133,9 +134,25 @@ class _Chooser:
         own = effects(band[-1].body).declares
         return [access for access in self.analysis.inside(index) if access.tensor not in own]
 
-    def free(self, band: Sequence[For]) -> frozenset[Symbol]:
-        """Return the indices of the loops that can stand anywhere in the nest."""
-        accesses = self.accesses(band)
+    @legality
+    def free_on_grids(self, band: Sequence[For]) -> frozenset[Symbol]:
+        """Return the same for a grid, where updates of elements may be atomic, and so have no order.
+
+        They are made so where a loop has to run in order, and would keep all others that stand in it from threads.
+        """
+        free, body = self.free(band), band[-1].body
+        updated = frozenset(item for item in effects(body).stores if update_operator(band[0], item) is not None)
+        if not updated or not effects(body).loops:
+            return free
+        more = self.free(band, updated)
+        places = [place for place, loop in enumerate(band) if loop.index not in more]
+        if not places or any(loop.index in free for loop in band[places[0] :]):
+            return free
+        return more
+
+    def free(self, band: Sequence[For], updated: frozenset[Tensor] = frozenset()) -> frozenset[Symbol]:
+        """Return the indices of the loops that can stand anywhere in the nest, but for the order of some updates."""
+        accesses = [access for access in self.accesses(band) if access.tensor not in updated]
         depth = next(loop.depth for loop in self.analysis.model.loops if loop.node.index == band[0].index)
         return frozenset(loop.index for loop in band if self.is_free(loop, accesses, depth))
 

@@ -454,13 +454,7 @@ def schedule_program(
     scratch = scratch_of(program)
     scheduled = _schedule_kernels(program, target, scratch, by_user)
     if target.grid and scratch:
-        written = {node.kernel.name: node.kernel for node in walk(program.body) if isinstance(node, Launch)}
-        found = ((item.kernel, written[name], item.analysis) for name, item in scheduled.items())
-        if chosen := layouts(found, scratch):
-            moved = with_layouts(program, chosen)
-            again = _schedule_kernels(moved, target, scratch, by_user)
-            if all(item.schedule == scheduled[name].schedule for name, item in again.items()):
-                program, scheduled = moved, again
+        program, scheduled = _laid_out(program, scheduled, target, scratch)
     scheduled = {name: replace(item, remark=remarks.get(name, "")) for name, item in scheduled.items()}
     computed = {node.symbol: node.value for node in program.body if isinstance(node, Assign)}
     known = argument_facts_of(program)
@@ -487,12 +481,39 @@ def schedule_program(
     return program, tuple(replace(item, choices=choices, computed=computed) for item in made)
 
 
+def _laid_out(
+    program: Program, scheduled: dict[str, ScheduledKernel], target: Target, scratch: frozenset[Tensor]
+) -> tuple[Program, dict[str, ScheduledKernel]]:
+    """Return the program for a grid with scratch tensors in the layouts that its kernels want, and these kernels.
+
+    Tensors of a kernel that is scheduled otherwise then stay as they are, since it no longer wants them so.
+    """
+    written = {node.kernel.name: node.kernel for node in walk(program.body) if isinstance(node, Launch)}
+    found = ((item.kernel, written[name], item.analysis) for name, item in scheduled.items())
+    chosen = layouts(found, scratch)
+    while chosen:
+        moved = with_layouts(program, chosen)
+        touched = frozenset(name for name, kernel in written.items() if not chosen.keys().isdisjoint(kernel.tensors))
+        again = _schedule_kernels(moved, target, scratch, {}, touched)
+        others = {name for name, item in again.items() if item.schedule != scheduled[name].schedule}
+        if not others:
+            return moved, scheduled | again
+        kept = frozenset(item for name in others for item in written[name].tensors)
+        chosen = {tensor: layout for tensor, layout in chosen.items() if tensor not in kept}
+    return program, scheduled
+
+
 def _schedule_kernels(
-    program: Program, target: Target, scratch: frozenset[Tensor], by_user: Mapping[str, Given]
+    program: Program,
+    target: Target,
+    scratch: frozenset[Tensor],
+    by_user: Mapping[str, Given],
+    only: frozenset[str] | None = None,
 ) -> dict[str, ScheduledKernel]:
-    """Return the kernels of a program as they are to run on `target`, by their names."""
+    """Return the kernels of a program, or `only` some, as they are to run on `target`, by their names."""
     nodes = ((place, node) for place, statement in enumerate(program.body) for node in walk(statement))
     kernels = [(place, node.kernel) for place, node in nodes if isinstance(node, Launch)]
+    kernels = [(place, kernel) for place, kernel in kernels if only is None or kernel.name in only]
     known = argument_facts_of(program)
     return {
         kernel.name: schedule_kernel(

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, reduce
 from itertools import count
 from typing import TypeAlias
 
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.races import Facts, may_touch
+from brickwork.analysis.scalars import NONE, live_after_loops
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.dtypes import value_dtype
@@ -57,7 +58,7 @@ def promote(kernel: Kernel, apart: Apart | None = None) -> Kernel:
     """
     if kernel.may_alias:
         return kernel
-    promoter = _Promoter(count(PROMOTED_NUMBERS), apart)
+    promoter = _Promoter(count(PROMOTED_NUMBERS), apart, live_after_loops(kernel.body))
     return replace(kernel, body=tuple(promoter.block(kernel.body)))
 
 
@@ -84,10 +85,11 @@ def apart_in(analysis_of: Callable[[], Analysis]) -> Apart:
 
 @dataclass(frozen=True, slots=True)
 class _Promoter:
-    """Promotes in one kernel; `numbers` yields numbers for new variables."""
+    """Promotes in one kernel; `numbers` yields numbers for new variables, `live` are those read after each loop."""
 
     numbers: Iterator[int]
     apart: Apart | None
+    live: Mapping[Symbol, frozenset[Symbol]]
 
     def block(self, block: Block) -> Iterator[Statement]:
         """Yield the statements of a block with accumulated elements in variables."""
@@ -105,7 +107,7 @@ class _Promoter:
 
     def loop(self, loop: For) -> Iterator[Statement]:
         """Yield a loop, and what reads and writes the elements before and after it."""
-        own = effects(loop.body).declares
+        written, own = loop, effects(loop.body).declares
         own |= effects(loop.body).rebinds
         stored = dict.fromkeys(node.tensor for node in statements(loop.body) if isinstance(node, Store))
         before: list[Statement] = []
@@ -120,15 +122,19 @@ class _Promoter:
             symbol = Symbol(tensor.name, next(self.numbers), value_dtype(tensor.type.dtype))
             load = next(node for node in accesses if isinstance(node, Load))
             store = next(node for node in accesses if isinstance(node, Store))
-            before.append(Assign(symbol=symbol, value=load, loc=load.loc))
-            after.append(replace(store, value=Read(symbol=symbol, loc=store.loc)))
+            first: Statement = Assign(symbol=symbol, value=load, loc=load.loc)
+            last: Statement = replace(store, value=Read(symbol=symbol, loc=store.loc))
+            if is_idle_unless_reached((written,), numbers, self.live.get(loop.index, NONE)):
+                runs.update(dict.fromkeys(conditions))
+            elif conditions:
+                before.append(replace(first, value=build.constant(0, symbol.dtype)))
+                first, last = conditional(conditions, first), conditional(conditions, last)
+            before.append(first)
+            after.append(last)
             loop = _replace(loop, numbers, symbol)
-            runs.update(dict.fromkeys(conditions if store.indices else ()))
         loop = replace(loop, body=tuple(self.block(loop.body)))
         whole: Block = (*before, loop, *after)
-        for condition in reversed(runs):
-            whole = (If(condition=condition, then=whole, loc=loop.loc),)
-        yield from whole
+        yield from (conditional(tuple(runs), *whole),) if runs else whole
 
     @legality
     def accumulator(self, loop: For, tensor: Tensor, stored: Mapping[Tensor, None]) -> Sequence[Load | Store]:
@@ -156,35 +162,103 @@ class _Promoter:
 
 @legality
 def reached(
-    block: Block, numbers: frozenset[int], changing: frozenset[Symbol] = frozenset()
+    block: Block, numbers: frozenset[int], changing: frozenset[Symbol | Tensor] = frozenset()
 ) -> tuple[Expression, ...] | None:
-    """Return conditions under which a block surely runs one of some accesses, given by number; None if there are none.
+    """Return conditions under which a block runs one of some accesses, given by number, and else none of them.
 
-    They are over what does not change in the block, or in what is around it: the `changing` variables.
+    They are over what does not change in the block, or in what is around it: what is `changing`. Each is to be
+    computed only where those before it hold. None: there are no such conditions.
     """
-    changing = changing | assigned_symbols(block)
+    changing = changing | assigned_symbols(block) | effects(block).changes
+    ways: list[tuple[Expression, ...] | None] = []
+    ends = False
     for statement in block:
-        match statement:
-            case If(condition=first):
-                pass
-            case For(body=body):
-                inner = reached(body, numbers, changing)
-                bounds = (statement.start, statement.stop)
-                if inner is not None and not read_symbols(bounds) & changing:
-                    return (build.apply("lt", *bounds, loc=statement.loc), *inner)
-                first = statement.start
-            case While():
+        if reads(statement, numbers):
+            way = None if ends else _reached_in(statement, numbers, changing)
+            if way == ():
+                return ()
+            ways.append(way)
+        ends |= effects(statement).leaves or bool(effects(statement).fails)
+    return _one_of(ways)
+
+
+@legality
+def _reached_in(
+    statement: Statement, numbers: frozenset[int], changing: frozenset[Symbol | Tensor]
+) -> tuple[Expression, ...] | None:
+    """Return the same for a statement with such an access."""
+    match statement:
+        case For(start=start, stop=stop, body=body):
+            inner = reached(body, numbers, changing)
+            condition = build.apply("lt", start, stop, loc=statement.loc)
+            return (condition, *inner) if inner is not None and not _touches(condition, changing) else None
+        case If(condition=condition, then=then, otherwise=otherwise):
+            inner = reached(then, numbers, changing)
+            if inner is None or _touches(condition, changing) or not effects(condition).plain:
                 return None
-            case _:
-                first = statement
-        if _reads(first, numbers):
-            return ()
-        if effects(statement).leaves or effects(statement).fails:
+            return None if reads(otherwise, numbers) else (condition, *inner)
+        case While():
             return None
-    return None
+        case _:
+            return ()
 
 
-def _reads(root: Node, numbers: frozenset[int]) -> bool:
+def _touches(value: Expression, changing: frozenset[Symbol | Tensor]) -> bool:
+    """Whether an expression reads something that changes."""
+    return bool((effects(value).reads | effects(value).loads) & changing)
+
+
+@legality
+def _one_of(ways: Sequence[tuple[Expression, ...] | None]) -> tuple[Expression, ...] | None:
+    """Return the conditions under which one of several statements is reached."""
+    known = [*dict.fromkeys(way for way in ways if way is not None)]
+    if not known or None in ways:
+        return None
+    if len(known) == 1:
+        return known[0]
+    if not all(effects(way).plain for way in known):
+        return None
+    either = (reduce(lambda one, other: build.apply("logical_and", one, other), way) for way in known)
+    return (reduce(lambda one, other: build.apply("logical_or", one, other), either),)
+
+
+@legality
+def is_idle_unless_reached(block: Block, numbers: frozenset[int], live: frozenset[Symbol] | None) -> bool:
+    """Whether a block does nothing at all where none of some accesses is reached; `live` are read after it, None: all.
+
+    All of its accesses are reached under the same conditions.
+    """
+    parts = [statement for statement in block if reads(statement, numbers)]
+    if any(not isinstance(part, For | If) for part in parts):
+        return True
+    others = effects([statement for statement in block if statement not in parts])
+    seen = others.assigns if live is None else others.assigns & live
+    if others.changes or seen or others.fails or others.leaves:
+        return False
+    return all(is_idle_unless_reached(inner, numbers, live) for part in parts for inner in _blocks(part))
+
+
+def _blocks(statement: Statement) -> tuple[Block, ...]:
+    """Return the blocks of a loop or a branch."""
+    match statement:
+        case If(then=then, otherwise=otherwise):
+            return then, otherwise
+        case For(body=body):
+            return (body,)
+        case _:
+            return ()
+
+
+def conditional(conditions: Sequence[Expression], *block: Statement) -> Statement:
+    """Return what runs a block where conditions hold, each of which is computed where those before it do."""
+    for condition in reversed(conditions):
+        block = (If(condition=condition, then=block, loc=block[0].loc),)
+    (statement,) = block
+    return statement
+
+
+def reads(root: Node | Block, numbers: frozenset[int]) -> bool:
+    """Whether there are accesses of these numbers in a tree."""
     return any(isinstance(node, Load | Store) and node.access in numbers for node in walk(root))
 
 

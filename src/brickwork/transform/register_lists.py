@@ -18,8 +18,23 @@ from math import prod
 
 from brickwork.ir import build
 from brickwork.ir.effects import effects
-from brickwork.ir.nodes import Block, Constant, Expression, For, If, Load, Local, Read, Role, Statement, Store, Tensor
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements, walk
+from brickwork.ir.nodes import (
+    Apply,
+    Block,
+    Constant,
+    Expression,
+    For,
+    If,
+    Load,
+    Local,
+    Node,
+    Read,
+    Role,
+    Statement,
+    Store,
+    Tensor,
+)
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, statements, walk
 from brickwork.records import dataclass
 from brickwork.transform.schedule.grid import UNROLLED_TOGETHER
 from brickwork.transform.sums import sum_of
@@ -69,7 +84,14 @@ def _literal(body: Block, loops: Sequence[For], lists: Sequence[Tensor], items: 
     most = build.integer(items)
     indices = {loop.index for loop in loops}
 
+    def known(node: Node) -> Node:
+        node = most if node in lengths else node
+        return build.apply(node.operator.name, *node.operands, loc=node.loc) if isinstance(node, Apply) else node
+
     def change(node: Statement) -> Block:
+        if exact and isinstance(node, If) and not node.version:
+            condition = rewrite(node.condition, known)
+            return node.then if build.is_constant(condition, 1) else (replace(node, condition=condition),)
         if not isinstance(node, For):
             return (node,)
         if items <= FEW and any(isinstance(each, For) and each.index in indices for each in node.body):

@@ -85,7 +85,10 @@ def layouts(scheduled: Iterable[tuple[Kernel, Kernel, Analysis]], scratch: froze
             loops = [(node, loop) for node, loop in found if node.tensor == tensor]
             wanted = [_wanted(node, loop.index, known, assigned) for node, loop in loops]
             votes = Counter(each[0] for each in wanted if each is not None)
-            layout = max(votes, key=lambda each: (each is not None and each.slope > 0, votes[each]), default=None)
+            # Of ways that as many accesses want the tensor's own one stays.
+            layout = max(
+                votes, key=lambda each: (each is not None and each.slope > 0, votes[each], each is None), default=None
+            )
             if layout is not None:
                 chosen[tensor] = layout
         unnatural |= {item for item in scratch.intersection(kernel.tensors) if not _is_natural(item, written, analysis)}

@@ -85,6 +85,24 @@ def long(s: torch.Tensor, x: torch.Tensor) -> None:
             x[b, t] = y
 
 
+def beside(s: torch.Tensor, x: torch.Tensor) -> None:
+    for b in range(x.shape[0]):
+        for t in range(x.shape[1]):
+            for i in range(s.shape[1]):
+                s[b, i] = s[b, i] * 0.75 + x[b, t]
+            x[b, t] = 7.0
+
+
+def where_a_number_says(s: torch.Tensor, x: torch.Tensor, n: int) -> None:
+    for b in range(x.shape[0]):
+        for t in range(x.shape[1]):
+            if n > 0:
+                for i in range(s.shape[1]):
+                    s[b, i] = s[b, i] * 0.75 + x[b, t]
+            for i in range(s.shape[1]):
+                x[b, t] += s[b, i]
+
+
 def choices(function: Callable[..., object], *arguments: object) -> set[str]:
     program, _ = schedule_program(program_for_gpu(function, *arguments), GPU)
     return {node.version for node in statements(program.body) if isinstance(node, If)} - {""}
@@ -103,6 +121,27 @@ def test_states_of_all_lengths(items: int, steps: int) -> None:
 @pytest.mark.parametrize("items", [1, 16, 32, 33, 128])
 def test_columns_of_a_matrix(items: int) -> None:
     same(attention, numbers(1, items, 2), numbers(3, items), numbers(3, items), numbers(3, 2))
+
+
+@pytest.mark.parametrize("items", [0, 3, 64])
+def test_what_else_the_loop_does_is_done_where_rows_are_empty(items: int) -> None:
+    s, x = memory([[0.5] * items] * 2), numbers(2, 3)
+    assert row_of(beside, "t", s, x) == ["s"]
+    assert same(beside, s, x)[-1] == [[7.0] * 3] * 2
+
+
+@pytest.mark.parametrize("n", [0, 1])
+@pytest.mark.parametrize("items", [3, 32])
+def test_rows_that_are_stored_into_where_a_number_says(items: int, n: int) -> None:
+    assert row_of(where_a_number_says, "t", numbers(2, items), numbers(2, 3), n) == ["s"]
+    same(where_a_number_says, numbers(2, items), numbers(2, 3), n)
+
+
+def test_a_version_for_a_length_has_no_branch_for_empty_rows() -> None:
+    program, _ = schedule_program(program_for_gpu(beside, torch.ones(2, 3), torch.ones(2, 3)), GPU)
+    (choice,) = [node for node in statements(program.body) if isinstance(node, If) and node.version == "32 items of s"]
+    assert not any(isinstance(node, If) and node.otherwise for node in statements(choice.then))
+    assert any(isinstance(node, If) and node.otherwise for node in statements(choice.otherwise))
 
 
 def test_a_literal_length_needs_no_version() -> None:

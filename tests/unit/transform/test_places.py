@@ -50,6 +50,14 @@ CHANGING = loop(U, store(build.read(I), build.read(U)), Assign(symbol=P, value=b
 SQUARE = Assign(symbol=J, value=build.mul(build.read(T), build.read(T)))
 
 
+def test_an_index_before_several_loops_is_folded_into_each():
+    (found,) = fold_indices((loop(T, AT, INNER, loop(P, store(build.read(P), build.read(I)))),))
+    first, second = found.body
+    place = build.add(build.sub(build.read(N), build.read(T)), build.integer(-1))
+    assert first.body == (store(place, build.read(U)),)
+    assert second.body == (store(build.read(P), place),)
+
+
 def test_what_is_fixed_stays_beside_an_index():
     fixed = Assign(symbol=J, value=build.mul(build.read(P), build.read(N)))
     (given, found) = fold_indices((Assign(symbol=P, value=build.integer(1)), loop(T, fixed, AT, INNER)))

@@ -30,7 +30,7 @@ from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import read_symbols, walk
 from brickwork.target.cuda import cuda_target
 from brickwork.transform.pipeline import schedule_program
-from brickwork.transform.scratch_layout import layouts
+from brickwork.transform.scratch_layout import Layout, layouts
 from support.tensors import argument_type, to_memory, to_tensor
 
 GPU = cuda_target((9, 0))
@@ -201,3 +201,17 @@ def test_indices_are_added_up_where_none_counts_from_the_end(store):
     assert not chosen(BoundVerdict(Bound.PROVED, plain=False), store=store)
     assert not chosen(PROVED, (build.integer(1),), store=store)
     assert not chosen(PROVED, first=BoundVerdict(Bound.GUARDED), store=store)
+
+
+def test_of_two_ways_that_are_wanted_as_often_the_own_one_stays():
+    def read(number, *indices):
+        load = Load(tensor=R, indices=tuple(map(build.read, indices)), access=number, dtype=FLOAT32)
+        return Assign(symbol=Symbol("s", 3 + number, FLOAT32), value=load)
+
+    def found(*reads):
+        loop = For(index=I, start=build.integer(0), stop=build.read(D), body=reads, role=Role.PARALLEL)
+        kernel = Kernel(name="k", tensors=(R,), scalars=(D,), facts=(), body=(loop,))
+        return layouts([(kernel, kernel, SimpleNamespace(assumptions=(), bounds={}))], frozenset({R}))
+
+    assert found(read(1, I, D)) == found(read(1, I, D), read(2, I, D), read(3, D, I)) == {R: Layout(0)}
+    assert found(read(1, I, D), read(2, D, I)) == found(read(1, D, I), read(2, I, D)) == {}

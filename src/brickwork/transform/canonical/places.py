@@ -1,4 +1,4 @@
-"""Writes indices that are computed between loops into the loops inside, so that the nest is a perfect one.
+"""Writes indices that are computed between loops into the loops inside, so that nests are perfect, or can be cut.
 
     for t in range(1, n):                  for t in range(1, n):
         i = 1 + n - 1 - t                      for u in range(m):
@@ -22,16 +22,17 @@ from brickwork.transform.sums import sum_of
 
 
 def fold_indices(block: Block) -> Block:
-    """Return the block with the indices that stand between a loop and the only one in it folded into that."""
+    """Return the block with the indices that stand between a loop and those in it folded into these."""
     assigned = Counter(node.symbol for node in statements(block) if isinstance(node, Assign))
     reads = _reads(block)
 
     def visit(statement: Statement) -> Block:
         match statement:
             case For(body=(Assign(), *_) as body) if isinstance(body[-1], For):
-                ahead = [item for item in body[:-1] if isinstance(item, Assign)]
-                if len(ahead) + 1 == len(body):
-                    folded = _folded(statement, ahead, body[-1], assigned, reads)
+                ahead = [item for item in body if isinstance(item, Assign)]
+                inner = [item for item in body[len(ahead) :] if isinstance(item, For)]
+                if len(ahead) + len(inner) == len(body):
+                    folded = _folded(statement, ahead, inner, assigned, reads)
                     reads.update(_reads(folded))
                     reads.subtract(_reads(statement))
                     return (folded,)
@@ -47,12 +48,12 @@ def _reads(root: Node | Block) -> Counter[Symbol]:
 
 
 @legality
-def _folded(loop: For, ahead: list[Assign], inner: For, assigned: Counter[Symbol], reads: Counter[Symbol]) -> For:
-    """Return a loop with nothing but the inner one and what is fixed in it, or as it is."""
+def _folded(loop: For, ahead: list[Assign], inner: list[For], assigned: Counter[Symbol], reads: Counter[Symbol]) -> For:
+    """Return a loop with nothing but the inner ones and what is fixed in it, or as it is."""
     changing = assigned_symbols(loop.body)
     values: dict[Symbol, Expression] = {}
     kept: list[Assign] = []
-    inside = _reads(inner)
+    inside = _reads((*inner,))
     for item in ahead:
         found = sum_of(substitute(item.value, values))
         if found is None:
@@ -66,4 +67,4 @@ def _folded(loop: For, ahead: list[Assign], inner: For, assigned: Counter[Symbol
         if reads[item.symbol] > inside[item.symbol] + beside:
             return loop
         values[item.symbol] = found.expression()
-    return replace(loop, body=(*kept, substitute(inner, values)))
+    return replace(loop, body=(*kept, *(substitute(item, values) for item in inner)))
