@@ -98,8 +98,8 @@ def test_other_arguments_are_refused() -> None:
     operator = scaled()
     with pytest.raises(TypeError, match="missing a required argument: 'y'"):
         operator(torch.ones(3))
-    with pytest.raises(TypeError, match="argument 'y' is a str, and has no annotation: annotate it as"):
-        operator(torch.ones(3), "a")
+    with pytest.raises(TypeError, match="argument 'y' is a dict, and has no annotation: annotate it as"):
+        operator(torch.ones(3), {})
     operator(torch.ones(3), 2)
     with pytest.raises(TypeError, match=r"'y' must be int, not float: pass int\(...\) of it, or annotate"):
         operator(torch.ones(3), 2.5)

@@ -48,6 +48,7 @@ from brickwork.ir.nodes import (
     Tensor,
     TensorListParameter,
     TensorParameter,
+    TextParameter,
     parameter_tensors,
 )
 from brickwork.ir.signature import MOST_RATE
@@ -211,6 +212,10 @@ def _match(host: Host, position: int, parameter: Parameter, miss: str) -> None:
             _match_value(host, place, parameter, miss)
         case AbsentParameter():
             _require(host, writer.emit(f"icmp eq ptr {_argument(host, position)}, null"), miss)
+        case TextParameter(value=value):
+            bytes_of = f"ptr {host.state.module.string(value)}"
+            arguments = (f"ptr {_argument(host, position)}", bytes_of, f"i64 {len(value.encode())}")
+            _require(host, writer.call("i1", "@bw_is_text", arguments), miss)
         case ListParameter(symbols=symbols):
             items = _items(host, position, len(symbols), miss)
             for index, symbol in enumerate(symbols):

@@ -14,6 +14,7 @@ FUNCTIONS = {
     "bw_inspect_key": ("i1", ("ptr",)),
     "bw_read_key": ("i64", ("ptr",)),
     "bw_inspect_list": ("i1", ("ptr", "i64", "ptr")),
+    "bw_is_text": ("i1", ("ptr", "ptr", "i64")),
     "bw_overlap": ("i1", ("ptr", "i64", "ptr", "i64")),
     "bw_injective": ("i1", ("ptr", "i64")),
     "bw_expanded": ("i1", ("ptr", "i64")),

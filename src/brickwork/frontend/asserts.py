@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.environment import resolve
-from brickwork.frontend.expressions import condition, value
+from brickwork.frontend.expressions import condition, operand, value
 from brickwork.frontend.lowering_state import Frame, State
 from brickwork.frontend.raised import not_raised, raised_kind, text_of
 from brickwork.frontend.rules import error
+from brickwork.frontend.typing import Opaque
 from brickwork.ir.build import constant, logical_not
 from brickwork.ir.dtypes import BOOL
 from brickwork.ir.nodes import Check, Constant, Expression, Failure, FailureKind, If, Statement
@@ -90,6 +91,10 @@ def text_and_values(state: State, frame: Frame, node: ast.expr) -> tuple[str, tu
             parts.append(_escape(part))
             continue
         form = ast.unparse(part.format_spec)[2:-1] if part.format_spec is not None else ""
+        text = operand(state, frame, part.value) if isinstance(part.value, ast.Name | ast.Attribute) else None
+        if isinstance(text, Opaque) and text.what == "a text":
+            parts.append(_escape(format(repr(text.text) if part.conversion == ord("r") else text.text, form)))
+            continue
         parts.append(f"{{{len(values)}{':' + form if form else ''}}}")
         number = value(state, frame, part.value).expression
         values.append(state.pin(number) if not state.is_fixed(number) else number)

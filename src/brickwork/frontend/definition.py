@@ -40,6 +40,7 @@ from brickwork.frontend.shape_annotations import with_shapes
 from brickwork.frontend.source import SourceFunction, parse
 from brickwork.frontend.stores import stored_names, stored_parameters
 from brickwork.frontend.syntax import all_nodes
+from brickwork.frontend.text_choices import with_choices
 from brickwork.frontend.value_classes import described, is_value
 from brickwork.frontend.value_methods import NO_VALUES, Values
 from brickwork.ir.dtypes import FLOAT32, DType
@@ -120,7 +121,7 @@ def define(function: Callable[..., object], kinds: Kinds = ()) -> Definition:
     `kinds` are annotations of parameters that have none in the source.
     """
     whole, given = with_parts_given(annotated(parse(function), kinds), kinds)
-    source, misused = with_inner(with_shapes(whole))
+    source, misused = with_inner(with_shapes(with_choices(whole)))
     parameters, wrong = declare(source)
     wrong.extend(misused)
     wrong.extend(refusals(source))

@@ -43,7 +43,7 @@ from brickwork.frontend.source import rebound_names
 from brickwork.frontend.statements import assign_target
 from brickwork.frontend.syntax import all_nodes
 from brickwork.frontend.tensor_rebinding import Draft, give_places
-from brickwork.frontend.typing import Absent, Items, Operand, Value, View
+from brickwork.frontend.typing import Absent, Items, Opaque, Operand, Value, View
 from brickwork.frontend.wanted_ranks import refuse_unpacked, wrong_ranks
 from brickwork.ir.build import read
 from brickwork.ir.dtypes import BOOL, INT64, DType
@@ -66,8 +66,9 @@ from brickwork.ir.nodes import (
     TensorListParameter,
     TensorParameter,
     TensorType,
+    TextParameter,
 )
-from brickwork.ir.signature import AbsentType, ArgumentType, ListType, ScalarType, Signature, TensorListType
+from brickwork.ir.signature import AbsentType, ArgumentType, ListType, ScalarType, Signature, TensorListType, TextType
 from brickwork.ir.walk import assigned_symbols, free_symbols, free_tensors, is_about, read_symbols, walk
 
 PASSES = 64
@@ -286,6 +287,8 @@ def _parameter(
             return ScalarParameter(symbol, optional), Value(read(symbol, declaration.loc), weak=weak)
         case AbsentType() if optional:
             return AbsentParameter(name), Absent(name)
+        case TextType(value=value) if declaration.kind == "str":
+            return TextParameter(name, value), Opaque("a text", value)
         case TensorListType() if declaration.kind == "list[tensor]":
             tensors = tuple(state.tensor(f"{name}[{place}]", item) for place, item in enumerate(argument.items))
             return TensorListParameter(name, tensors, mutated), Items(tuple(map(View, tensors)))

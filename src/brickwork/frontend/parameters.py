@@ -14,15 +14,17 @@ from brickwork.frontend.shape_annotations import FAMILIES, annotation_object
 from brickwork.frontend.source import SourceFunction
 from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64
 from brickwork.ir.nodes import TensorType
-from brickwork.ir.signature import AbsentType, ArgumentType, ListType, ScalarType, TensorListType
+from brickwork.ir.signature import AbsentType, ArgumentType, ListType, ScalarType, TensorListType, TextType
 from brickwork.records import dataclass
 
-Kind: TypeAlias = Literal["tensor", "int", "float", "bool", "list[tensor]", "list[int]", "list[float]", "list[bool]"]
+Kind: TypeAlias = Literal[
+    "tensor", "int", "float", "bool", "str", "list[tensor]", "list[int]", "list[float]", "list[bool]"
+]
 
 Kinds: TypeAlias = tuple[tuple[str, "str | type[Any]"], ...]
 """Parameters without an annotation, and the annotation that each is to have: a text, or the class of its objects."""
 
-SCALARS: dict[str, Kind] = {"int": "int", "float": "float", "bool": "bool"}
+SCALARS: dict[str, Kind] = {"int": "int", "float": "float", "bool": "bool", "str": "str"}
 LISTS: dict[str, Kind] = {
     "Tensor": "list[tensor]",
     "int": "list[int]",
@@ -31,7 +33,7 @@ LISTS: dict[str, Kind] = {
 }
 SEQUENCES = frozenset({"list", "tuple", "List", "Tuple", "Sequence"})
 SHAPED = FAMILIES.keys()
-ADVICE = "annotate it as torch.Tensor, int, float, bool, a list of one of them, or Optional[...] of the first four"
+ADVICE = "annotate it as torch.Tensor, int, float, bool, a list of one of them, Optional[...] of the first four, or str"
 
 
 OWNERS = frozenset({"self", "cls"})
@@ -40,8 +42,7 @@ _LIST = "say what is in it: `list[int]`, `list[float]`, `list[bool]` or `list[to
 FIELDS = "let its fields be set by the constructor that `dataclass` makes, without `default_factory` and `init=False`"
 _EACH = "make each item a parameter, or a list of items of one type"
 INSTEAD: dict[str, str] = {
-    "str": "take an int or a bool that says which, or make an operator for each text in a function that takes it",
-    "Literal": "take an int or a bool that says which, or make an operator for each choice in a function that takes it",
+    "Literal": "write texts in it, or annotate it as int or float and test its value",
     "dtype": "leave it out: write `dtype=x.dtype` where a result is made, or convert what is returned",
     "device": "leave it out: an operator computes where its tensors are",
     "Generator": "leave it out: an operator that draws is called with `generator=` or `key=` besides its own arguments",
@@ -102,7 +103,7 @@ _STARS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 def _told(default: object) -> str:
     """Return the annotation that a default stands for."""
-    return type(default).__name__ if isinstance(default, bool | int | float) else ""
+    return type(default).__name__ if isinstance(default, bool | int | float | str) else ""
 
 
 def annotated(source: SourceFunction, kinds: Kinds) -> SourceFunction:
@@ -141,7 +142,7 @@ def _declarations(source: SourceFunction, wrong: list[Diagnostic]) -> Iterator[P
         kind, length = classify(annotation)
         if kind is None:
             kind = _kind_of_object(annotation_object(source, item.arg))
-        if kind is None or (optional and kind.startswith("list[")):
+        if kind is None or (optional and (kind == "str" or kind.startswith("list["))):
             own = item.arg in OWNERS and item is (arguments.posonlyargs or arguments.args)[0]
             made = _method(source, item.arg, loc) if own else _not_understood(source, item.arg, item.annotation, loc)
             wrong.append(made)
@@ -187,8 +188,9 @@ def _not_understood(source: SourceFunction, name: str, annotation: ast.expr, loc
     written = ast.unparse(annotation)
     plain, optional = _without_none(annotation)
     if optional and classify(plain)[0] is not None:
-        message = f"`{name}` is annotated as `{written}`, and a list cannot be None"
-        return _wrong(message, loc, "take an empty list for none")
+        what = "text" if classify(plain)[0] == "str" else "list"
+        message = f"`{name}` is annotated as `{written}`, and a {what} cannot be None"
+        return _wrong(message, loc, f"take an empty {what} for none")
     inner = plain.slice if isinstance(plain, ast.Subscript) and _last_name(plain.value) in SEQUENCES else None
     if isinstance(inner, ast.expr) and _without_none(inner)[1]:
         message = f"`{name}` is annotated as `{written}`, and an item of a list cannot be None"
@@ -222,7 +224,7 @@ def _wrong_default(name: str, kind: Kind, default: object, *, optional: bool) ->
         items = list(cast("Sequence[object]", default))
     else:
         items = [default]
-    types = {"int": (int,), "float": (int, float), "bool": (bool,)}[wanted]
+    types = {"int": (int,), "float": (int, float), "bool": (bool,), "str": (str,)}[wanted]
     for item in items:
         if not isinstance(item, types) or (wanted == "int" and isinstance(item, bool)):
             return f"the default of `{name}` is `{item!r}`, which is no {wanted}", f"write a plain {wanted}"
@@ -262,6 +264,8 @@ def argument_type(declaration: ParameterDeclaration, argument: Any) -> ArgumentT
         return _tensor_type(argument)
     if declaration.kind == "list[tensor]":
         return TensorListType(tuple(map(_tensor_type, argument)))
+    if declaration.kind == "str":
+        return TextType(argument)
     if declaration.kind in kinds:
         return ScalarType(kinds[declaration.kind])
     return ListType(kinds[declaration.kind.removeprefix("list[").removesuffix("]")], len(argument))
@@ -285,6 +289,8 @@ def classify(annotation: ast.expr) -> tuple[Kind | None, int | None]:
         return SCALARS[name], None
     if not isinstance(annotation, ast.Subscript):
         return None, None
+    if choices(annotation):
+        return "str", None
     outer = _last_name(annotation.value)
     items = annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else [annotation.slice]
     if outer in SHAPED and _last_name(items[0]) == "Tensor":
@@ -296,6 +302,22 @@ def classify(annotation: ast.expr) -> tuple[Kind | None, int | None]:
         return None, None
     fixed = outer in {"tuple", "Tuple"} and not any(isinstance(item, ast.Constant) for item in items)
     return LISTS[found], len(items) if fixed else None
+
+
+def choices(annotation: ast.expr) -> tuple[str, ...]:
+    """Return the texts in `Literal["sum", "mean"]`; none of another annotation."""
+    match annotation:
+        case ast.Constant(value=str() as quoted):
+            try:
+                return choices(ast.parse(quoted, mode="eval").body)
+            except SyntaxError:
+                return ()
+        case ast.Subscript(value=outer, slice=inner) if _last_name(outer) == "Literal":
+            items = inner.elts if isinstance(inner, ast.Tuple) else [inner]
+            texts = [item.value for item in items if isinstance(item, ast.Constant) and isinstance(item.value, str)]
+            return tuple(texts) if len(texts) == len(items) else ()
+        case _:
+            return ()
 
 
 def _item_name(item: ast.expr) -> str:

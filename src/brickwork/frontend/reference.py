@@ -30,7 +30,7 @@ from brickwork.frontend.results import check_results
 from brickwork.frontend.source import SourceFunction
 from brickwork.ir.dtypes import FLOAT64, INT64, DType
 from brickwork.ir.nodes import Return, TensorType
-from brickwork.ir.signature import AbsentType, ArgumentType, ListType, ScalarType, Signature, TensorListType
+from brickwork.ir.signature import AbsentType, ArgumentType, ListType, ScalarType, Signature, TensorListType, TextType
 
 RUN = "__brickwork__"
 """The name of the execution in rewritten functions: their first parameter."""
@@ -95,6 +95,8 @@ def _argument_type(value: Any) -> ArgumentType:
         return TensorType(dtype_of(value), value.ndim)
     if value is None:
         return AbsentType()
+    if isinstance(value, str):
+        return TextType(value)
     if isinstance(value, list | tuple):
         if any(map(is_tensor, cast("Sequence[Any]", value))):
             return TensorListType(tuple(TensorType(dtype_of(item), item.ndim) for item in cast("Sequence[Any]", value)))

@@ -85,7 +85,11 @@ some:
     i64 3, label %list
     i64 4, label %tensors
     i64 5, label %number
+    i64 6, label %text
   ]
+text:
+  %r.text = call i32 @torch_delete_string(ptr %value)
+  br label %after
 number:
   call void @_ZdlPv(ptr %value)
   br label %after

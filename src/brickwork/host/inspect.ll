@@ -166,6 +166,36 @@ no:
   ret i1 false
 }
 
+; Whether a text has these bytes.
+define i1 @bw_is_text(ptr %text, ptr %bytes, i64 %length) {
+start:
+  %out = alloca i64
+  %r.length = call i32 @torch_string_length(ptr %text, ptr %out)
+  %found = load i64, ptr %out
+  %same = icmp eq i64 %found, %length
+  br i1 %same, label %read, label %no
+read:
+  %r.data = call i32 @torch_string_c_str(ptr %text, ptr %out)
+  %data = load ptr, ptr %out
+  br label %head
+head:
+  %index = phi i64 [0, %read], [%next, %body]
+  %more = icmp ult i64 %index, %length
+  br i1 %more, label %body, label %yes
+body:
+  %one.at = getelementptr i8, ptr %data, i64 %index
+  %other.at = getelementptr i8, ptr %bytes, i64 %index
+  %one = load i8, ptr %one.at
+  %other = load i8, ptr %other.at
+  %next = add i64 %index, 1
+  %equal = icmp eq i8 %one, %other
+  br i1 %equal, label %head, label %no
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
 ; The number of torch's default dtype (codegen/support.py).
 define i64 @bw_default_dtype() {
   %dtype = call i8 @_ZN3c1031get_default_dtype_as_scalartypeEv()

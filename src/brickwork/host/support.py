@@ -22,7 +22,7 @@ from brickwork.host.torch_abi import (
 )
 from brickwork.ir.signature import ALIGNMENT, NARROW_EXTENT, NARROW_SIZE
 
-PLAIN, TENSOR, OPTIONAL_TENSOR, LIST, TENSOR_LIST, OPTIONAL = range(6)
+PLAIN, TENSOR, OPTIONAL_TENSOR, LIST, TENSOR_LIST, OPTIONAL, TEXT = range(7)
 """Kinds of stack slots as the support functions tell them apart: who owns what, and where tensors are."""
 
 OTHER_KEYS, REQUIRES_GRAD, FORWARD_GRAD = 1, 2, 4

@@ -43,6 +43,9 @@ STABLE = (
     NativeFunction("torch_list_size", "i32", ("ptr", "ptr"), "2.10"),
     NativeFunction("torch_list_get_item", "i32", ("ptr", "i64", "ptr"), "2.10"),
     NativeFunction("torch_delete_list", "i32", ("ptr",), "2.10"),
+    NativeFunction("torch_string_length", "i32", ("ptr", "ptr"), "2.10"),
+    NativeFunction("torch_string_c_str", "i32", ("ptr", "ptr"), "2.10"),
+    NativeFunction("torch_delete_string", "i32", ("ptr",), "2.10"),
     NativeFunction("torch_parallel_for", "i32", ("i64", "i64", "i64", "ptr", "ptr"), "2.10"),
 )
 """The stable C interface as native code calls it; a result of 0 means success."""

@@ -58,6 +58,7 @@ from brickwork.ir.nodes import (
     Tensor,
     TensorListParameter,
     TensorParameter,
+    TextParameter,
     While,
 )
 from brickwork.ir.race_detector import Access, Detector
@@ -81,7 +82,7 @@ class Memory:
         return self.offset + sum(index * stride for index, stride in zip(indices, self.strides, strict=True))
 
 
-Argument: TypeAlias = Memory | Number | Sequence[Number] | Sequence[Memory] | None
+Argument: TypeAlias = Memory | Number | Sequence[Number] | Sequence[Memory] | str | None
 
 
 class _Flow(Enum):
@@ -155,6 +156,8 @@ def _bind(state: _State, parameter: Parameter, argument: Argument) -> None:
     match parameter, argument:
         case AbsentParameter(), None:
             pass
+        case TextParameter(value=value), str() if value == argument:
+            pass
         case TensorParameter(), Memory():
             state.memories[parameter.tensor.number] = argument
         case ScalarParameter(value=value), bool() | int() | float() if value in {None, argument}:
@@ -169,9 +172,9 @@ def _bind(state: _State, parameter: Parameter, argument: Argument) -> None:
             raise TypeError(f"{parameter} does not take {type(argument).__name__}")
 
 
-def _number(value: Number | Memory) -> Number:
-    if isinstance(value, Memory):
-        raise TypeError("a number is needed, not a tensor")
+def _number(value: Number | Memory | str) -> Number:
+    if isinstance(value, Memory | str):
+        raise TypeError(f"a number is needed, not a {'text' if isinstance(value, str) else 'tensor'}")
     return value
 
 

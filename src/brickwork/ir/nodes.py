@@ -489,6 +489,14 @@ class AbsentParameter:
 
 
 @dataclass(frozen=True, slots=True)
+class TextParameter:
+    """A text that is this one in every call that the program serves."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
 class ListParameter:
     """A list of ints, floats or bools of known length, one symbol an item."""
 
@@ -517,7 +525,13 @@ class KeyParameter:
 
 
 Parameter: TypeAlias = (
-    TensorParameter | ScalarParameter | AbsentParameter | ListParameter | TensorListParameter | KeyParameter
+    TensorParameter
+    | ScalarParameter
+    | AbsentParameter
+    | TextParameter
+    | ListParameter
+    | TensorListParameter
+    | KeyParameter
 )
 
 

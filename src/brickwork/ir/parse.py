@@ -50,6 +50,7 @@ from brickwork.ir.nodes import (
     TensorListParameter,
     TensorParameter,
     TensorType,
+    TextParameter,
     While,
 )
 from brickwork.ir.operators import OPERATORS, result_dtype
@@ -158,6 +159,8 @@ class _Reader:
                 return ScalarParameter(self.symbol(arguments[0]), "optional" in words, value, "rate" in words)
             case "absent":
                 return AbsentParameter(_text(arguments[0]))
+            case "text":
+                return TextParameter(_text(arguments[0]), _text(arguments[1]))
             case "tensor_list" | "mutated_list":
                 tensors = tuple(map(self.tensor, arguments[1:]))
                 return TensorListParameter(_text(arguments[0]), tensors, _called(node) == "mutated_list")

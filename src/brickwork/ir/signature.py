@@ -51,7 +51,14 @@ class AbsentType:
     """An optional argument that is None."""
 
 
-ArgumentType: TypeAlias = TensorType | ScalarType | ListType | TensorListType | AbsentType
+@dataclass(frozen=True, slots=True)
+class TextType:
+    """A text, which code is made for alone."""
+
+    value: str
+
+
+ArgumentType: TypeAlias = TensorType | ScalarType | ListType | TensorListType | AbsentType | TextType
 
 
 @dataclass(frozen=True, slots=True)

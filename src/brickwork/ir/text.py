@@ -50,6 +50,7 @@ from brickwork.ir.nodes import (
     Tensor,
     TensorListParameter,
     TensorParameter,
+    TextParameter,
     While,
 )
 from brickwork.ir.walk import walk
@@ -111,7 +112,7 @@ def _declarations(roots: list[Node], parameters: tuple[Parameter, ...]) -> list[
                 symbols[parameter.symbol] = None
             case TensorListParameter():
                 tensors.update(dict.fromkeys(parameter.tensors))
-            case AbsentParameter():
+            case AbsentParameter() | TextParameter():
                 pass
             case KeyParameter():
                 symbols[parameter.symbol] = None
@@ -178,6 +179,8 @@ def _parameter(parameter: Parameter) -> str:
             return f"scalar({symbol_name(parameter.symbol)}{_optional(parameter)}{value}{rate})"
         case AbsentParameter():
             return f"absent({parameter.name!r})"
+        case TextParameter():
+            return f"text({parameter.name!r}, {parameter.value!r})"
         case ListParameter():
             return f"list({', '.join((repr(parameter.name), *map(symbol_name, parameter.symbols)))})"
         case TensorListParameter():

@@ -53,6 +53,7 @@ from brickwork.ir.nodes import (
     Tensor,
     TensorListParameter,
     TensorParameter,
+    TextParameter,
     While,
 )
 from brickwork.ir.operators import result_dtype
@@ -81,7 +82,7 @@ def verify_program(program: Program) -> None:
                 symbols.update(parameter.symbols)
             case TensorListParameter():
                 verifier.tensors.update(parameter.tensors)
-            case AbsentParameter():
+            case AbsentParameter() | TextParameter():
                 pass
             case _:
                 assert_never(parameter)

@@ -6,7 +6,7 @@ Refusals use torch's own words where torch has some, and name the argument and t
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
@@ -20,7 +20,7 @@ from brickwork.frontend.parameter_parts import Given
 from brickwork.frontend.parameters import Kind, ParameterDeclaration
 from brickwork.host.layout import Placement, may_alias
 from brickwork.ir.dtypes import BOOL, FLOAT64, INT64, DType
-from brickwork.ir.signature import MOST_RATE, AbsentType, ArgumentType, ListType, ScalarType, Signature
+from brickwork.ir.signature import MOST_RATE, AbsentType, ArgumentType, ListType, ScalarType, Signature, TextType
 from brickwork.pytorch.declared_schema import Declared
 from brickwork.pytorch.dtypes import from_torch
 from brickwork.pytorch.gate import ArgumentKind
@@ -210,12 +210,16 @@ def _fits(value: object, kind: Kind) -> bool:
     if kind.startswith("list["):
         inner = cast("Kind", kind.removeprefix("list[").removesuffix("]"))
         return isinstance(value, list | tuple) and all(_fits(item, inner) for item in cast("Sequence[object]", value))
+    if kind == "str":
+        return isinstance(value, str)
     return hasattr(value, "__index__" if kind == "int" else "__float__")
 
 
 def _argument(definition: Defined, position: int, kind: ArgumentKind, value: object) -> Argument:
     if value is None and definition.parameters[position].optional:
         return AbsentType()
+    if kind is ArgumentKind.TEXT:
+        return TextType(cast("str", value))
     if kind in _SCALARS:
         return ScalarType(_SCALARS[kind])
     if kind in _LISTS and isinstance(value, list | tuple):
@@ -280,6 +284,13 @@ def _conversion(tensor: torch.Tensor) -> str:
     if tensor.layout != torch.strided:
         return "pass `.to_dense()` of it"
     return "pass `.to(torch.float16)` of it" if tensor.dtype.itemsize == 1 else "pass `.to(...)` another dtype of it"
+
+
+def call_by_values(definition: Defined, function: Callable[..., Any], values: Sequence[Any]) -> Any:
+    """Call a function that has the parameters of an operator with the values of all, in their order."""
+    pairs = [*zip(definition.parameters, values, strict=True)]
+    positional = [value for item, value in pairs if not item.keyword_only]
+    return function(*positional, **{item.name: value for item, value in pairs if item.keyword_only})
 
 
 def as_numbers(value: Any) -> Any:

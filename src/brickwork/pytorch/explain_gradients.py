@@ -8,7 +8,7 @@ from itertools import compress
 from typing import Any, cast
 
 from brickwork.frontend.source import start_of
-from brickwork.pytorch.arguments import as_numbers, signature_of_call
+from brickwork.pytorch.arguments import as_numbers, call_by_values, signature_of_call
 from brickwork.pytorch.native import DerivedOperators, NativeOperator
 from brickwork.pytorch.specialise import Place
 from brickwork.pytorch.tensor_devices import tensors_of, without_data
@@ -64,10 +64,7 @@ def gradient_of_call(
         raise ValueError(f"{family.overload.name()} has no float tensor among these arguments, and so no gradient")
     bare = [without_data(value) for value in values]
     pairs = [*zip(definition.parameters, bare, strict=True)]
-    results = fake(
-        *(value for item, value in pairs if not item.keyword_only),
-        **{item.name: value for item, value in pairs if item.keyword_only},
-    )
+    results = call_by_values(definition, fake, bare)
     outputs = tensors_of([*(value for item, value in pairs if item.name in definition.mutated), results])
     grads = [output for output in outputs if output.is_floating_point()]
     if not grads:

@@ -58,6 +58,8 @@ def _kind(value: Any) -> str | type[Any]:
         if kinds == {"int", "float"}:
             kinds = {"float"}
         return f"list[{kinds.pop()}]" if len(kinds) == 1 and kinds <= {_TENSOR, "int", "float", "bool"} else ""
+    if isinstance(value, str):
+        return "str"
     for kind, types in _NUMBERS.items():
         if isinstance(value, types):
             return kind

@@ -23,6 +23,7 @@ from brickwork.diagnostics.location import with_files
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.parameters import argument_type
 from brickwork.ir.signature import Signature
+from brickwork.pytorch.arguments import call_by_values
 from brickwork.pytorch.dtypes import from_torch
 from brickwork.pytorch.overrides.inductor import originals, tables
 from brickwork.pytorch.overrides.overloads import schema_of
@@ -88,7 +89,7 @@ def _results(
         raise code
     room = importlib.import_module("brickwork.pytorch.decomposition")
     with room.untraced_fakes():
-        own = tensors_of((fake(*values),))
+        own = tensors_of((call_by_values(definition, fake, values),))
         like = own if original is None else tensors_of((original(),))
     if not room.are_alike(own, like):
         raise OpaqueError("the results are of other types or sizes than the original's", definition.loc)

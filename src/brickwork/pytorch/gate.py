@@ -49,6 +49,7 @@ class ArgumentKind(Enum):
     INT_LIST = "int[]"
     FLOAT_LIST = "float[]"
     BOOL_LIST = "bool[]"
+    TEXT = "str"
 
 
 OnMiss: TypeAlias = Callable[[tuple[object, ...]], None]
@@ -74,6 +75,7 @@ _SLOTS = {
     ArgumentKind.INT_LIST: support.LIST,
     ArgumentKind.FLOAT_LIST: support.LIST,
     ArgumentKind.BOOL_LIST: support.LIST,
+    ArgumentKind.TEXT: support.TEXT,
 }
 _ITEMS = {
     ArgumentKind.TENSOR_LIST: ArgumentKind.TENSOR,
@@ -396,10 +398,19 @@ def _value(word: int, kind: ArgumentKind) -> Any:
             return ctypes.c_double.from_buffer(_WORD(word)).value
         case ArgumentKind.BOOL:
             return bool(word & 0xFF)
+        case ArgumentKind.TEXT:
+            return _text(word)
         case _ if kind in _INSIDE:
             return _value(_WORD.from_address(word).value, _INSIDE[kind]) if word else None
         case _:
             return [_value(item, _ITEMS[kind]) for item in _items(word)]
+
+
+def _text(handle: int) -> str:
+    functions, length, data = libtorch.libraries()[0], ctypes.c_size_t(), ctypes.c_void_p()
+    functions.torch_string_length(ctypes.c_void_p(handle), ctypes.byref(length))
+    functions.torch_string_c_str(ctypes.c_void_p(handle), ctypes.byref(data))
+    return ctypes.string_at(data, length.value).decode(errors="surrogatepass") if data else ""
 
 
 def _items(handle: int) -> list[int]:

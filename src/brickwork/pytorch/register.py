@@ -429,8 +429,8 @@ def _offer(registration: Registration) -> None:
     def fusible() -> Defined | None:
         return registration.behaviour.fusible
 
-    def fake(*values: object) -> Any:
-        return registration.behaviour.fake(DEFAULT)(*values)
+    def fake(*values: object, **named: object) -> Any:
+        return registration.behaviour.fake(DEFAULT)(*values, **named)
 
     offer(registration.overload(DEFAULT), fusible, fake)
 

@@ -27,6 +27,7 @@ _KINDS: dict[Kind, ArgumentKind] = {
     "int": ArgumentKind.INT,
     "float": ArgumentKind.FLOAT,
     "bool": ArgumentKind.BOOL,
+    "str": ArgumentKind.TEXT,
     "list[tensor]": ArgumentKind.TENSOR_LIST,
     "list[int]": ArgumentKind.INT_LIST,
     "list[float]": ArgumentKind.FLOAT_LIST,
@@ -115,6 +116,8 @@ def _unsaid(definition: Defined) -> dict[str, object]:
 def _has_words(value: object) -> bool:
     if isinstance(value, list | tuple):
         return all(map(_has_words, cast("Sequence[object]", value)))
+    if isinstance(value, str):
+        return value.isascii() and value.isprintable() and not {*value} & {*"\"'\\"}
     return not isinstance(value, float) or not value or sys.float_info.min <= abs(value) <= sys.float_info.max
 
 
@@ -169,6 +172,8 @@ def _literal(value: object) -> str:
             return str(value)
         case float():
             return repr(value)
+        case str():
+            return f'"{value}"'
         case list() | tuple():
             return f"[{', '.join(_literal(item) for item in cast('Sequence[object]', value))}]"
         case _:

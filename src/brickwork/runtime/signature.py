@@ -12,7 +12,7 @@ from typing import TypeAlias, assert_never
 from brickwork.host.layout import Placement, is_aligned, is_narrow, may_alias, tensor_type
 from brickwork.ir.dtypes import FLOAT32, DType
 from brickwork.ir.nodes import TensorType
-from brickwork.ir.signature import AbsentType, ArgumentType, ListType, ScalarType, Signature, TensorListType
+from brickwork.ir.signature import AbsentType, ArgumentType, ListType, ScalarType, Signature, TensorListType, TextType
 from brickwork.records import dataclass
 
 
@@ -36,7 +36,7 @@ class TensorListArgument:
     items: tuple[TensorArgument, ...]
 
 
-Argument: TypeAlias = TensorArgument | ScalarType | ListType | TensorListArgument | AbsentType
+Argument: TypeAlias = TensorArgument | ScalarType | ListType | TensorListArgument | AbsentType | TextType
 
 
 def signature_of(
@@ -124,5 +124,7 @@ def _argument_text(argument: ArgumentType) -> str:
             return f"[{', '.join(map(_argument_text, argument.items))}]"
         case AbsentType():
             return "None"
+        case TextType(value=value):
+            return repr(value)
         case _:
             assert_never(argument)

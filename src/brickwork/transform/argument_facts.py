@@ -27,6 +27,7 @@ from brickwork.ir.nodes import (
     Tensor,
     TensorListParameter,
     TensorParameter,
+    TextParameter,
     parameter_tensors,
 )
 from brickwork.ir.signature import NARROW_EXTENT, NARROW_SIZE
@@ -75,7 +76,7 @@ def argument_facts_of(program: Program) -> ArgumentFacts:
             case TensorListParameter(tensors=tensors):
                 narrow |= set(tensors) if program.narrow else set()
                 aligned |= set(tensors) if program.aligned else set()
-            case AbsentParameter() | KeyParameter():
+            case AbsentParameter() | TextParameter() | KeyParameter():
                 pass
     for node in walk(program.body):
         if isinstance(node, Allocate):

@@ -1,0 +1,31 @@
+"""Parameters that are one of a few texts, `Literal["sum", "mean"]`: a test of that at the head of the body."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from brickwork.frontend.parameters import choices
+from brickwork.frontend.source import SourceFunction
+
+
+def with_choices(source: SourceFunction) -> SourceFunction:
+    """Return the function with a ValueError for texts that the annotation of a parameter does not name."""
+    arguments, made = source.node.args, list[ast.stmt]()
+    for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+        texts = choices(item.annotation) if item.annotation is not None else ()
+        if not texts:
+            continue
+        *before, last = map(repr, texts)
+        wanted = f"{', '.join(before)} or {last}" if before else last
+        message = f"argument {item.arg} of {source.name} must be {wanted}"
+        statement = ast.parse(f"if {item.arg} not in {texts!r}:\n    raise ValueError({message!r})").body[0]
+        for each in ast.walk(statement):
+            ast.copy_location(each, item)
+        made.append(statement)
+    if not made:
+        return source
+    first = source.node.body[0]
+    documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    source.node.body[int(documented) : int(documented)] = made
+    return replace(source, captured={**source.captured, "ValueError": ValueError})
