@@ -174,6 +174,9 @@ class _Gatherer:
         self.forms = True
         """Whether nests are written in several forms: not in branches, which often are such forms."""
         self.versions = Versions(self.model, self.accesses, names, grid)
+        self.grid = grid
+        self.shared = frozenset[Kept]()
+        """What is kept for other tensors of the nest in any case."""
 
     def block(self, block: Block, depth: int) -> Block:
         """Return a block that stands in `depth` loops with its nests in gather form."""
@@ -233,13 +236,20 @@ class _Gatherer:
         """
         stored = effects(root).stores - early
         result: dict[Tensor, tuple[Term, ...]] = {}
-        for tensor, updates in found.items():
-            if self.stays(root, updates, depth) or (terms := self.terms(updates, depth, stored)) is None:
-                continue
-            if len(updates) == 1 and all(term.inverse.is_looked_for for term in terms):
-                self.separate.single.add(updates[0].store.access)
-            else:
-                result[tensor] = terms
+        self.shared = frozenset[Kept]()
+        for _ in range(1 + self.grid):
+            for tensor, updates in found.items():
+                if tensor in result or self.stays(root, updates, depth):
+                    continue
+                if (terms := self.terms(updates, depth, stored)) is None:
+                    continue
+                if len(updates) == 1 and all(term.inverse.is_looked_for for term in terms):
+                    self.separate.single.add(updates[0].store.access)
+                else:
+                    result[tensor] = terms
+            self.shared = frozenset(item for terms in result.values() for term in terms for item in term.needs.kept)
+            if not self.shared:
+                break
         return result
 
     # ------------------------------------------------------------ what a nest does
@@ -275,6 +285,20 @@ class _Gatherer:
         atoms = {atom for axis in access.axes for atom in axis.value.atoms()}
         return atoms.issuperset(loop.atom for loop in loops) and not all(
             self.separate.moves(access, access, loop) for loop in loops
+        )
+
+    def is_product(self, access: Access, kept: Sequence[Kept]) -> bool:
+        """Whether an access sums products of values that are kept in any case: over loops that it does not move with.
+
+        Of `x @ w` the gradients of both factors are sums of products of the result's then, which run in tiles.
+        """
+        if not kept or not self.shared.issuperset(kept):
+            return False
+        around = {loop.index for item in kept for loop in item.loops}
+        inside = [loop for loop in access.loops if loop.node.index in around]
+        alone = [loop for loop in access.loops if loop.node.index not in around]
+        return any(not self.separate.moves(access, access, loop) for loop in inside) and any(
+            self.separate.moves(access, access, loop) for loop in alone
         )
 
     def is_first(self, updates: Sequence[Place], depth: int) -> bool:
@@ -357,6 +381,7 @@ class _Gatherer:
                 return None
             # What iterations of an inner nest keep would be in the way of running those around it at once.
             beside = self.is_apart(update) and not self.is_window(access, needs.kept)
+            beside = beside and not self.is_product(access, needs.kept)
             if (needs.kept and (depth or beside)) or any(self.buffer(item) is None for item in needs.kept):
                 return None
             inverse = replace(inverse, assumed=(*found.assumed, *inverse.assumed))
