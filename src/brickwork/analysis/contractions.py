@@ -21,6 +21,7 @@ from brickwork.ir.nodes import (
     Assign,
     Block,
     Cast,
+    Constant,
     Expression,
     For,
     If,
@@ -127,7 +128,8 @@ class Contraction:
     """A sum of products in the body of a nest.
 
     `symbol` accumulates in the loops `sums` (outermost first), of which the `depth` may be any. `before` are the
-    statements ahead of them, `after` those that follow. Products are taken `scale` times.
+    statements ahead of them, `after` those that follow. Products are taken `scale` times, and added if all of `where`
+    hold.
     """
 
     symbol: Symbol
@@ -136,6 +138,7 @@ class Contraction:
     factors: tuple[Factor, Factor]
     scale: tuple[Expression, ...]
     after: Block
+    where: tuple[Expression, ...] = ()
 
     @property
     def dtype(self) -> DType:
@@ -211,17 +214,19 @@ def find_contraction(
             scale.append(factor)
         else:
             sides[side].append(factor)
-    masked = names.parted(masks)
-    if masked is None:
+    where = tuple(mask for mask in masks if names.is_of_elements(mask))
+    masked = names.parted([mask for mask in masks if mask not in where])
+    if masked is None or (any(isinstance(node, Load) for node in walk(where)) and (any(limits) or any(masked))):
         return None
     if not all(names.reaches(*pair) for pair in zip(sides, (rows, columns), strict=True)):
         return None
     factors: list[Factor] = []
     for side, other in ((0, 1), (1, 0)):
         value = _decided(_product(sides[side]), masked[side])
-        inside = () if around is None or not masked[other] else _in_range(value, [*sums, *around], facts)
+        guarded = masked[other] or where
+        inside = () if around is None or not guarded else _in_range(value, [*sums, *around], facts)
         factors.append(Factor(value, (*limits[side], *masked[side], *inside)))
-    return Contraction(symbol, before, sums, (factors[0], factors[1]), tuple(scale), after)
+    return Contraction(symbol, before, sums, (factors[0], factors[1]), tuple(scale), after, where)
 
 
 @legality
@@ -322,6 +327,15 @@ class _Names:
             return None if found & self.deep else 0
         return int(bool(found & self.columns))
 
+    @legality
+    def is_of_elements(self, mask: Expression) -> bool:
+        """Whether a mask is for elements of the result: it goes with rows and columns, and is the same in the sum.
+
+        It is asked after the sum.
+        """
+        found = self.of(mask)
+        return bool(found & self.rows and found & self.columns) and not found & self.deep
+
     def is_of_depth_alone(self, expression: Expression) -> bool:
         """Whether an expression goes with neither rows nor columns."""
         return not self.of(expression) & (self.rows | self.columns)
@@ -369,11 +383,16 @@ def is_monotone(bound: Expression, loops: Names) -> bool:
             return True
         case Apply(operator=operator, operands=operands):
             moving = [operand for operand in operands if read_symbols(operand) & loops]
-            if operator.name not in {"add", "sub", "mul", "minimum", "maximum"} or len(moving) > 1:
+            divided = operator.name == "floordiv" and _is_positive(operands[1])
+            if not (divided or operator.name in {"add", "sub", "mul", "minimum", "maximum"}) or len(moving) > 1:
                 return False
             return is_monotone(moving[0], loops)
         case _:
             return False
+
+
+def _is_positive(number: Expression) -> bool:
+    return isinstance(number, Constant) and number.value > 0
 
 
 def computed_from(before: Block, expressions: Sequence[Expression]) -> tuple[Assign, ...]:
@@ -426,9 +445,12 @@ def _accumulation(
     block: Block = (statement,)
     while True:
         for item in block[:-1]:
-            if not isinstance(item, Assign) or item.symbol in values:
+            if isinstance(item, Assign) and item.symbol not in values:
+                values[item.symbol] = substitute(item.value, values)
+            elif (chosen := _chosen(item, values)) is None:
                 return None
-            values[item.symbol] = substitute(item.value, values)
+            else:
+                values[chosen.symbol] = chosen.value
         match block[-1] if block else None:
             case For(body=body) as loop if not read_symbols((loop.start, loop.stop)) & values.keys():
                 loops.append(loop)
@@ -443,6 +465,22 @@ def _accumulation(
                 return tuple(loops), symbol, substitute(added[0], values), tuple(masks)
             case _:
                 return None
+
+
+@legality
+def _chosen(statement: Statement, values: Mapping[Symbol, Expression]) -> Assign | None:
+    """Return an assignment of what a variable is worth after a condition in which it may be assigned, as one value.
+
+    Both values are computed then, so nothing is read for the one in the condition.
+    """
+    match statement:
+        case If(condition=condition, then=(Assign(symbol=symbol, value=value),), otherwise=()) if (
+            symbol in values and not any(isinstance(node, Load) for node in walk(value))
+        ):
+            one, asked = substitute(value, values), substitute(condition, values)
+            return Assign(symbol=symbol, value=build.select(asked, one, values[symbol]))
+        case _:
+            return None
 
 
 def _factors(product: Expression) -> Iterator[Expression]:

@@ -177,7 +177,10 @@ def _after(tile: Tile) -> For:
     total = build.read(_SUM)
     for factor in found.scale:
         total = build.apply("mul", total, factor)
-    total = build.apply("add", build.read(found.symbol), total)
+    begun = build.read(found.symbol)
+    total = build.apply("add", begun, total)
+    for condition in found.where:
+        total = build.select(condition, total, begun)
     body = (*found.before, Assign(symbol=found.symbol, value=total), *found.after)
     # The sum differs between lanes, as what a loop accumulates does.
     kept = (Reduction(_SUM, OPERATORS["add"]),)

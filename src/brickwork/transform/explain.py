@@ -93,10 +93,20 @@ def _by_user(scheduled: ScheduledKernel) -> Iterator[str]:
 
 
 def _versions(scheduled: ScheduledKernel) -> tuple[Part, ...]:
-    """Return the loops as the versions of a kernel run them."""
+    """Return the loops as the versions of a kernel's parts run them."""
+    several = scheduled.versions[-1:] and scheduled.versions[-1].part > 0
+    return tuple(
+        told
+        for place, statement in enumerate(scheduled.source.body if several else (None,))
+        for told in _versions_of(scheduled, place, statement)
+    )
+
+
+def _versions_of(scheduled: ScheduledKernel, place: int, statement: Statement | None) -> tuple[Part, ...]:
+    """Return the loops of a part as its versions run them."""
     told: tuple[Part, ...] = ()
-    for version in reversed(scheduled.versions):
-        loops = tuple(_loops(_view(scheduled, version.schedule, scheduled.analysis)))
+    for version in reversed([item for item in scheduled.versions if item.part == place]):
+        loops = tuple(_loops(_view(scheduled, version.schedule, scheduled.analysis), statement))
         if not told or loops == told:
             told = loops
         else:
@@ -140,8 +150,11 @@ class _View:
         return self.scheduled.schedule
 
 
-def _loops(view: _View) -> Iterator[Part]:
-    yield from _nest(view.scheduled.analysis.model.loops, view)
+def _loops(view: _View, part: Statement | None = None) -> Iterator[Part]:
+    """Yield what is said of the loops of a kernel, or of a part of its body."""
+    loops = view.scheduled.analysis.model.loops
+    inside = None if part is None else {node.index for node in statements((part,)) if isinstance(node, For)}
+    yield from _nest([loop for loop in loops if inside is None or loop.node.index in inside], view)
 
 
 def _nest(loops: Sequence[Loop], view: _View) -> Iterator[Part]:

@@ -39,11 +39,13 @@ from functools import cache
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.atomic_updates import find_updates
 from brickwork.analysis.carrying_loops import carrying_loops
+from brickwork.analysis.scalars import NONE, live_before
 from brickwork.analysis.verdicts import Analysis, Bound, BoundVerdict
 from brickwork.diagnostics.location import NOWHERE, Location
 from brickwork.ir import build
 from brickwork.ir.nodes import Assign, Block, Expression, For, If, Kernel, Launch, Node, Program, Symbol, Tensor
-from brickwork.ir.walk import rewrite, statements, walk
+from brickwork.ir.walk import assigned_symbols, rewrite, statements, walk
+from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.alternatives import with_own_scratch
@@ -75,7 +77,7 @@ from brickwork.transform.recognise_reductions import note_places, recognise_redu
 from brickwork.transform.rectangle import rectangle
 from brickwork.transform.recurrences import Carrying
 from brickwork.transform.repeated_checks import without_repeated
-from brickwork.transform.schedule.contract import contraction_versions
+from brickwork.transform.schedule.contract import contraction_versions, has_contraction
 from brickwork.transform.schedule.defaults import default_schedule, few_iterations, find_windows, flat_conditions
 from brickwork.transform.schedule.grid import lane_conditions
 from brickwork.transform.schedule.long_sums import sum_conditions, sum_schedule
@@ -103,11 +105,26 @@ TILES = "tiles"
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A schedule that runs where its conditions hold, and those of no version before it."""
+    """A schedule that runs where its conditions hold, and those of no version before it.
+
+    It is for one part of a kernel's body where parts are chosen for by themselves.
+    """
 
     name: str
     conditions: tuple[Expression, ...]
     schedule: Schedule
+    part: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Fast:
+    """The body for arguments that satisfy the guards, or a part of it, with its schedules and persistent blocks."""
+
+    body: Block
+    schedule: Schedule
+    versions: tuple[Version, ...]
+    short: Schedule | None
+    blocks: tuple[For, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +185,42 @@ def schedule_kernel(
         kernel = replace(kernel, body=unswitch_nests(rectangle(sink(kernel.body, analysis), analysis), analysis))
     elif not kernel.may_alias:
         kernel = unswitch(kernel, analysis)
-    schedule = _chosen(kernel, analysis, target, None if given is None else given.without(moved))
+    user = None if given is None else given.without(moved)
+    facts = (known, less)
+    parts = enumerate(_parts(kernel, analysis, target))
+    ways = [_fast_way(part, analysis, target, facts, fixed, user, f" of part {n}" * (n > 0)) for n, part in parts]
+    if len(ways) > 1 and any(way.blocks for way in ways):
+        ways = [_fast_way(kernel, analysis, target, facts, fixed, user, "")]
+    fast = tuple(item for way in ways for item in way.body)
+    schedule = Schedule(tuple(verb for way in ways for verb in way.schedule.verbs))
+    versions = tuple(replace(item, part=place) for place, way in enumerate(ways) for item in way.versions)
+    held = dict.fromkeys(item for each in (analysis, *rests) for item in guards(each))
+    if rests and held:
+        careful, slow = _careful(written, believe_claims(written, as_written()), target)
+    else:
+        careful, slow = _careful(kernel, analysis, target)
+    final = replace(kernel, body=with_guard(conjunction(held), fast, careful, GUARDS), ascending=(), alone=frozenset())
+    rest = (tuple(held), versions, slow, moved, touched_by(kernel.body, given))
+    carrying = carrying_loops(kernel, analysis) if target.grid else {}
+    short, blocks = ways[0].short, tuple(block for way in ways for block in way.blocks)
+    return ScheduledKernel(final, kernel, schedule, analysis, target.grid, short, blocks, *rest, carrying=carrying)
+
+
+def _fast_way(
+    kernel: Kernel,
+    analysis: Analysis,
+    target: Target,
+    facts: tuple[ArgumentFacts | None, ArgumentFacts | None],
+    fixed: Sequence[Expression],
+    given: Given | None,
+    suffix: str,
+) -> _Fast:
+    """Return a kernel's body, or a part of it, for arguments that satisfy the guards: a choice between versions.
+
+    `facts` are what is known of its arguments, and that for a grid alone; names of versions end in `suffix`.
+    """
+    known, less = facts
+    schedule = _chosen(kernel, analysis, target, given)
     windows = () if target.grid else find_windows(kernel.body, analysis, schedule)
     body = _in_order(kernel, analysis, schedule, target)
     fast = _fast(body, analysis, schedule, target, fixed, windows)
@@ -183,25 +235,36 @@ def schedule_kernel(
     versions = [Version("", (), schedule)]
     if conditions:
         nested = default_schedule(kernel.body, analysis, target, flat=False)
-        versions = [Version("lanes", conditions, schedule), Version("", (), nested)]
-        fast = with_guard(conjunction(conditions), fast, _fast(body, analysis, nested, target, fixed), "lanes")
+        versions = [Version(f"lanes{suffix}", conditions, schedule), Version("", (), nested)]
+        fast = with_guard(conjunction(conditions), fast, _fast(body, analysis, nested, target, fixed), f"lanes{suffix}")
     for version in () if given is not None else _for_sizes(kernel, analysis, target, schedule, less):
         needed = conjunction(version.conditions)
         if build.is_constant(needed, 0):
             continue
-        versions.insert(0, version)
-        fast = with_guard(needed, _fast_of(version, body, analysis, target, fixed), fast, version.name)
+        name = f"{version.name}{suffix}"
+        versions.insert(0, replace(version, name=name))
+        fast = with_guard(needed, _fast_of(version, body, analysis, target, fixed), fast, name)
         schedule = version.schedule if version.name == TILES else schedule
     fast = specialise(body.chosen(fast), fixed)
-    held = dict.fromkeys(item for each in (analysis, *rests) for item in guards(each))
-    if rests and held:
-        careful, slow = _careful(written, believe_claims(written, as_written()), target)
+    return _Fast(fast, schedule, tuple(versions), short, body.all)
+
+
+def _parts(kernel: Kernel, analysis: Analysis, target: Target) -> Iterator[Kernel]:
+    """Yield a kernel with each nest of it alone, if some of several are contractions: each has sizes of its own."""
+    body = kernel.body
+    if len(body) > 1 and stand_apart(body) and not kernel.may_alias and has_contraction(body, analysis, target):
+        yield from (replace(kernel, body=(statement,)) for statement in body)
     else:
-        careful, slow = _careful(kernel, analysis, target)
-    final = replace(kernel, body=with_guard(conjunction(held), fast, careful, GUARDS), ascending=(), alone=frozenset())
-    rest = (tuple(held), tuple(versions), slow, moved, touched_by(kernel.body, given))
-    carrying = carrying_loops(kernel, analysis) if target.grid else {}
-    return ScheduledKernel(final, kernel, schedule, analysis, target.grid, short, body.all, *rest, carrying=carrying)
+        yield kernel
+
+
+@legality
+def stand_apart(body: Block) -> bool:
+    """Whether a body is nests, maybe in conditions, that leave no variable for one another."""
+    nests = all(isinstance(statement, For | If) for statement in body)
+    return nests and not any(
+        live_before(body[place:], NONE) & assigned_symbols(body[:place]) for place in range(1, len(body))
+    )
 
 
 def _chosen(kernel: Kernel, analysis: Analysis, target: Target, given: Given | None) -> Schedule:

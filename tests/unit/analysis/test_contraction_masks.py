@@ -66,8 +66,9 @@ def masks(contraction: Contraction | None) -> list[tuple[Expression, ...]]:
         build.sub(SEVEN, i),
         build.apply("minimum", build.mul(i, build.integer(2)), SEVEN),
         build.apply("maximum", ZERO, build.sub(i, ONE)),
+        build.apply("floordiv", build.add(i, ONE), build.integer(2)),
     ],
-    ids=["index", "add", "sub", "minimum", "maximum"],
+    ids=["index", "add", "sub", "minimum", "maximum", "floordiv"],
 )
 def test_a_monotone_bound_is_a_mask(bound: Expression) -> None:
     assert masks(found(loop(K, bound, SEVEN, PRODUCT))) == [(build.apply("ge", k, bound),), ()]
@@ -85,8 +86,11 @@ def test_a_bound_of_columns_is_a_mask_of_the_second_factor() -> None:
         build.add(build.apply("mod", i, build.integer(3)), ONE),
         build.mul(i, build.sub(SEVEN, i)),
         build.add(i, j),
+        build.apply("floordiv", i, p),
+        build.apply("floordiv", i, build.integer(-2)),
+        build.apply("floordiv", SEVEN, i),
     ],
-    ids=["mod", "mod inside", "rises and falls", "of both"],
+    ids=["mod", "mod inside", "rises and falls", "of both", "by a variable", "by a negative number", "divides"],
 )
 def test_other_bounds_are_no_masks(bound: Expression) -> None:
     assert found(loop(K, bound, SEVEN, PRODUCT)) is None

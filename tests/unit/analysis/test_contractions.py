@@ -392,7 +392,6 @@ OTHERS = [
     a_mask_is_stored,
     a_factor_goes_with_both,
     a_mask_goes_with_both,
-    a_mask_apart_from_the_depth_goes_with_both,
     no_factor_goes_with_the_column,
     no_factor_goes_with_the_row,
     one_factor_alone,

@@ -17,7 +17,7 @@ from brickwork.analysis.atomic_updates import find_updates
 from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
 from brickwork.ir import build
-from brickwork.ir.dtypes import FLOAT32, INT64
+from brickwork.ir.dtypes import BOOL, FLOAT32, INT64
 from brickwork.ir.nodes import For, Kernel, TensorType
 from brickwork.ir.signature import ScalarType, Signature
 from brickwork.transform.pipeline import schedule_program
@@ -30,6 +30,7 @@ from support.scheduling import GPU, kernel_of
 
 Tensor = torch.Tensor
 N = 4
+NEVER = build.constant(0, BOOL)
 
 
 def plain(a: Tensor, b: Tensor, y: Tensor) -> None:
@@ -419,16 +420,16 @@ def without_some(a: Tensor, b: Tensor, z: Tensor, n: int) -> Tensor:
 def test_nests_beside_a_contraction_run_as_one_loop_where_they_may(
     function: Callable[..., None], more: tuple[ScalarType, ...]
 ) -> None:
-    """What must hold for a nest that is one loop is asked for in each version that runs it as one."""
+    """What must hold for a nest that is one loop is asked for that nest alone."""
     argument = TensorType(FLOAT32, 2, contiguous=True, unit_axis=1)
     signature = Signature((argument, argument, argument, *more), device="cuda", narrow=True, aligned=True)
     _, (found,) = schedule_program(lower(define(function), signature), GPU)
-    versions = [version for version in found.versions if version.name.startswith("contraction")]
-    assert versions
-    for version in versions:
-        conditions = flat_conditions(found.source.body, found.analysis, version.schedule)
-        assert bool(conditions) is bool(more)
-        assert {*conditions} <= {*version.conditions}
+    tiles, beside = ([version for version in found.versions if version.part == part] for part in (0, 1))
+    assert any(version.name.startswith("contraction") for version in tiles)
+    ways = [(flat_conditions(found.source.body[1:], found.analysis, each.schedule), each) for each in beside]
+    assert any(bool(conditions) is bool(more) for conditions, _ in ways)
+    assert all({*conditions} <= {*each.conditions} for conditions, each in ways if conditions != (NEVER,))
+    assert not {*ways[0][0]} & {item for version in tiles for item in version.conditions}
 
 
 def a_triangle(a: Tensor, b: Tensor, y: Tensor) -> None:

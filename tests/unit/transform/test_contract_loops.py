@@ -96,6 +96,16 @@ def a_range_begins_at_its_row(a: Tensor, b: Tensor, y: Tensor) -> None:
             y[i, j] = s
 
 
+def a_batch_is_innermost(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(2):
+        for j in range(N):
+            for h in range(2):
+                s = 0.0
+                for k in range(2):
+                    s += a[i, k * 2 + h] * b[k * 2 + h, j]
+                y[i * 2 + h, j] = s
+
+
 LEVELLED = [a_bound_goes_with_one_of_several_rows, a_bound_goes_with_rows_that_begin_later, bounds_fall]
 
 
@@ -123,7 +133,9 @@ def _result(program: Program, given: list[Memory]) -> list[object]:
     return [nested(item) for item in (*copies, *results)]
 
 
-@pytest.mark.parametrize("function", [*LEVELLED, rows_and_columns_of_three_loops], ids=lambda item: item.__name__)
+@pytest.mark.parametrize(
+    "function", [*LEVELLED, rows_and_columns_of_three_loops, a_batch_is_innermost], ids=lambda item: item.__name__
+)
 def test_tiles_have_what_each_row_has(function: Callable[..., None]) -> None:
     given = [memory([[1.0 * i * i + 3 * j + n for j in range(N)] for i in range(N)]) for n in range(3)]
     program = canonical(program_of(function, *given))

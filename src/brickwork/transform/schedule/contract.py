@@ -13,6 +13,7 @@ fixes. Such a nest is worth tiles where it has enough rows, columns and terms: s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from math import prod
 
 from brickwork.analysis.contractions import Along, Contraction, computed_from, find_contraction, grouped, reached
@@ -21,6 +22,7 @@ from brickwork.analysis.verdicts import Analysis, Bound
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32
 from brickwork.ir.nodes import (
+    Assign,
     Block,
     Break,
     Check,
@@ -57,7 +59,7 @@ from brickwork.target.matrix import (
     Form,
 )
 from brickwork.target.target import Target
-from brickwork.transform.schedule.contract_loops import levelled, longest, tiles
+from brickwork.transform.schedule.contract_loops import levelled, longest, tiles, windows
 from brickwork.transform.schedule.grid import GridPlanner
 from brickwork.transform.schedule.lengths import lengths_in
 from brickwork.transform.schedule.register_tile import TilePlanner, tile_conditions
@@ -77,6 +79,8 @@ class Nest:
     """How many terms a sum has at most."""
     deepest: Expression
     """How many iterations the loop that is staged has at most."""
+    wide: tuple[Expression, ...]
+    """What must hold so that ranges for all rows or columns are no longer than those of each."""
 
     @property
     def met(self) -> int | None:
@@ -140,10 +144,14 @@ class Nest:
 
 @dataclass(frozen=True, slots=True)
 class ContractionPlanner(TilePlanner):
-    """Runs contractions in tiles of a form, and the rest in register tiles, if it is `tiled`, or as a `GridPlanner`."""
+    """Runs contractions in tiles of a form, and the rest in register tiles, if it is `tiled`, or as a `GridPlanner`.
+
+    It stages the `second` best loop of sums, or the best one.
+    """
 
     form: Form = FORMS[0]
     tiled: bool = False
+    second: bool = False
 
     def independent(self, loop: For, *, inside: bool) -> Iterator[Verb]:
         """Schedule a band of loops: contractions in tiles."""
@@ -203,6 +211,7 @@ class ContractionPlanner(TilePlanner):
             return None
         columns = self.along(body, groups)
         sides = groups[1 - columns], groups[columns]
+        wide = tuple(windows(body, band, sides))
         body = levelled(body, band, sides)
         found = find_contraction(body, *sides, band)
         if found is None or not all(self.accumulates(each, {found.symbol}) for each in found.sums):
@@ -210,9 +219,9 @@ class ContractionPlanner(TilePlanner):
         if self.reads_for_rows(found):
             return None
         terms = {each.index: self.lengths.most(each) or longest(each, band) for each in found.sums}
-        depth = self.deepest_of(found)
+        depth = self.deepest_of(found, band)
         rows, columns = (tuple(node.index for node in band if node.index in side) for side in sides)
-        return Nest(band, rows, columns, depth, found, build.product([*terms.values()]), terms[depth.index])
+        return Nest(band, rows, columns, depth, found, build.product([*terms.values()]), terms[depth.index], wide)
 
     @hazard
     def reads_for_rows(self, found: Contraction) -> bool:
@@ -247,27 +256,35 @@ class ContractionPlanner(TilePlanner):
                 return int(bool(read & groups[1])) if read & (groups[0] | groups[1]) else 1
         return 1
 
-    def deepest_of(self, found: Contraction) -> For:
+    def deepest_of(self, found: Contraction, band: Sequence[For]) -> For:
         """Return the loop that is staged: a long one, as far as that can be told, and one that runs along memory.
 
         Of a window's place and of an index in it, which are added, one goes over the whole axis. The other one is
-        short.
+        short. Where that cannot be told, the host chooses between the best loop and the `second` one.
         """
+        names = frozenset(node.index for node in (*band, *found.sums)) - _batch(found, band)
 
         def worth(loop: For) -> tuple[int, bool, bool, bool]:
             count = self.count(loop)
-            own, along = self.is_read(found, loop.index)
+            own, along = self.is_read(found, loop.index, names)
             least = LEAST_TERMS if count is None else min(count, LEAST_TERMS)
             return (least, _goes_over_windows(found, loop), own, along)
 
-        return max(found.sums, key=worth)
+        best, *others = sorted(found.sums, key=worth, reverse=True)
+        long = (loop for loop in others if (self.count(loop) or LEAST_TERMS) >= LEAST_TERMS)
+        return next((loop for loop in long if self.second and not _is_in_window(found, loop, band)), best)
 
-    def is_read(self, found: Contraction, index: Symbol) -> tuple[bool, bool]:
-        """Whether all factors have the index of a loop alone in an axis, and whether one has it along memory."""
+    def is_read(self, found: Contraction, index: Symbol, names: frozenset[Symbol]) -> tuple[bool, bool]:
+        """Whether all factors have the index of a loop in an axis without others, and whether one has it along memory.
+
+        `names` are the loops that move in a tile, or in its sum.
+        """
         own, along = True, False
         for factor in found.factors:
             loads = [node for node in walk(factor.value) if isinstance(node, Load)]
-            own = own and any(build.read(index) in node.indices for node in loads)
+            own = own and any(
+                read_symbols(place) & names == frozenset({index}) for node in loads for place in node.indices
+            )
             for node in loads:
                 unit = node.tensor.type.unit_axis
                 along = along or (unit is not None and index in read_symbols(node.indices[unit]))
@@ -285,6 +302,29 @@ def _goes_over_windows(found: Contraction, loop: For) -> bool:
     return False
 
 
+def _is_in_window(found: Contraction, loop: For, band: Sequence[For]) -> bool:
+    """Whether an index is added to the place of a window, which goes over the axis, or nearly so: then it is short."""
+    for node in walk([factor.value for factor in found.factors]):
+        if isinstance(node, Load):
+            for axis, index in enumerate(node.indices):
+                others = [each for each in band if each.index in read_symbols(index)]
+                size = Size(tensor=node.tensor, axis=axis)
+                if loop.index in read_symbols(index) and any(size in {*walk(each.stop)} for each in others):
+                    return True
+    return False
+
+
+def _batch(found: Contraction, band: Sequence[For]) -> frozenset[Symbol]:
+    """Return the loops of a nest that both factors go with."""
+    names = frozenset(node.index for node in band)
+    origins = {item.symbol: read_symbols(item.value) for item in found.before if isinstance(item, Assign)}
+    one, other = (
+        read_symbols(factor.value).union(*(origins.get(symbol, ()) for symbol in read_symbols(factor.value)))
+        for factor in found.factors
+    )
+    return names & one & other
+
+
 def contraction_versions(
     block: Block, analysis: Analysis, target: Target, *, flat: bool = True
 ) -> Iterator[tuple[str, Schedule, tuple[Expression, ...]]]:
@@ -293,32 +333,42 @@ def contraction_versions(
     Other nests run as one loop, and in lanes, if that may be asked for (`flat`).
     """
     before: list[Schedule] = []
-    for form in _forms(block, analysis, target):
-        planner = ContractionPlanner(analysis, target, lengths_in(block), flat=flat, wide=flat, form=form)
-        schedule = planned(planner.block(block))
-        heads = [node for node in statements(block) if isinstance(node, For) and schedule.contraction(node.index)]
-        nests = [nest for node in heads if (nest := planner.contracted(node)) is not None]
-        if not nests or any(map(_is_unknown(block), nests)):
-            return
-        if form.low and not all(nest.is_copied(side) for nest in nests for side in (0, 1)):
-            continue
-        if schedule not in before:
-            name, conditions = f"contraction {form.height} x {form.width}", list[Expression]()
-            for nest in nests:
-                conditions += _worth(nest, form, target)
-            yield name, schedule, tuple(dict.fromkeys(conditions))
-            other = ContractionPlanner(analysis, target, planner.lengths, flat=flat, wide=flat, form=form, tiled=True)
-            tiled = planned(other.block(block))
-            if tiled != schedule and (more := tile_conditions(block, tiled)) is not None:
-                yield name, tiled, tuple(dict.fromkeys((*conditions, *more)))
-        before.append(schedule)
+    for second in (True, False):
+        for form in _forms(block, analysis, target, second=second):
+            planner = ContractionPlanner(
+                analysis, target, lengths_in(block), flat=flat, wide=flat, form=form, second=second
+            )
+            schedule = planned(planner.block(block))
+            heads = [node for node in statements(block) if isinstance(node, For) and schedule.contraction(node.index)]
+            nests = [nest for node in heads if (nest := planner.contracted(node)) is not None]
+            if not nests or any(map(_is_unknown(block), nests)):
+                return
+            if form.low and not all(nest.is_copied(side) for nest in nests for side in (0, 1)):
+                continue
+            if schedule not in before:
+                name, conditions = f"contraction {form.height} x {form.width}{' second' * second}", list[Expression]()
+                for nest in nests:
+                    conditions += _worth(nest, form, target)
+                yield name, schedule, tuple(dict.fromkeys(conditions))
+                other = replace(planner, tiled=True)
+                tiled = planned(other.block(block))
+                if tiled != schedule and (more := tile_conditions(block, tiled)) is not None:
+                    yield name, tiled, tuple(dict.fromkeys((*conditions, *more)))
+            before.append(schedule)
 
 
-def _forms(block: Block, analysis: Analysis, target: Target) -> tuple[Form, ...]:
-    """Return the forms for the contractions of a kernel's body, the best last."""
+def has_contraction(block: Block, analysis: Analysis, target: Target) -> bool:
+    """Whether some nest of a kernel's body is a contraction that may run in tiles."""
+    planner = ContractionPlanner(analysis, target, lengths_in(block))
+    nests = (node for node in statements(block) if isinstance(node, For))
+    return bool(target.matrix) and any(planner.contracted(node) is not None for node in nests)
+
+
+def _forms(block: Block, analysis: Analysis, target: Target, *, second: bool) -> tuple[Form, ...]:
+    """Return the forms for the contractions of a kernel's body, the best last; `second` as in its planner."""
     if not target.matrix:
         return ()
-    planner = ContractionPlanner(analysis, target, lengths_in(block))
+    planner = ContractionPlanner(analysis, target, lengths_in(block), second=second)
     nests = (planner.contracted(node) for node in statements(block) if isinstance(node, For))
     return MET if any(nest is not None and nest.met is not None for nest in nests) else FORMS
 
@@ -328,7 +378,7 @@ def _is_unknown(block: Block) -> Callable[[Nest], bool]:
 
     def visit(nest: Nest) -> bool:
         bounds = [bound for node in nest.band for bound in (node.start, node.stop)]
-        return bool(read_symbols([nest.terms, *bounds]) & inner)
+        return bool(read_symbols([nest.terms, *nest.wide, *bounds]) & inner)
 
     return visit
 
@@ -336,6 +386,7 @@ def _is_unknown(block: Block) -> Callable[[Nest], bool]:
 def _worth(nest: Nest, form: Form, target: Target) -> Iterator[Expression]:
     """Yield what must hold so that a nest is worth tiles of a form."""
     rows, columns = nest.total(nest.rows), nest.total(nest.columns)
+    yield from nest.wide
     if form.chunked:
         yield from nest.chunks()
     if form.low:
@@ -348,7 +399,7 @@ def _worth(nest: Nest, form: Form, target: Target) -> Iterator[Expression]:
     for total in (rows, columns):
         yield build.apply("lt", total, build.integer(NARROW_EXTENT))
     if len(nest.contraction.sums) > 1:
-        yield build.apply("ge", nest.deepest, build.integer(LEAST_TERMS))
+        yield build.apply("ge", nest.deepest, build.integer(ROW_BYTES // nest.contraction.dtype.size // 2))
     least, size = (nest.sizes(each) for each in (FORMS[0] if nest.met is None else MET[0], form))
     fewest = _computed(rows, columns, least)
     if nest.contraction.dtype is FLOAT32 and nest.leans and nest.met is None:

@@ -16,7 +16,7 @@ from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Assign, Block, Expression, For, If, Role, Statement, Symbol
-from brickwork.ir.walk import read_symbols, rewrite_statements, substitute
+from brickwork.ir.walk import read_symbols, rewrite_statements, statements, substitute
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.matrix import RASTER
@@ -47,6 +47,21 @@ def levelled(body: Block, band: Sequence[For], sides: Sequence[frozenset[Symbol]
     return rewrite_statements(body, visit)
 
 
+def windows(body: Block, band: Sequence[For], sides: Sequence[frozenset[Symbol]]) -> Iterator[Expression]:
+    """Yield what must hold so that one range for all rows, or columns, that are several loops has few terms in vain.
+
+    Where a window slides along them, that range has up to twice the terms of the window in the middle.
+    """
+    several = frozenset[Symbol]().union(*(side for side in sides if not _is_plain(band, side)))
+    for node in statements(body):
+        if isinstance(node, For) and read_symbols(node.start) & read_symbols(node.stop) & several:
+            middles = {
+                each.index: build.apply("floordiv", build.add(each.start, each.stop), build.integer(2)) for each in band
+            }
+            ends = (substitute(bound, middles) for bound in (node.start, node.stop))
+            yield build.apply("le", longest(node, band), build.mul(build.iterations(*ends), build.integer(2)))
+
+
 def _is_plain(band: Sequence[For], side: frozenset[Symbol]) -> bool:
     own = [node for node in band if node.index in side]
     return len(own) == 1 and build.is_constant(own[0].start, 0)
@@ -75,11 +90,10 @@ def contract(loop: For, directive: Contract, analysis: Analysis, numbers: Iterat
     band = [loop]
     sides = frozenset(directive.rows), frozenset(directive.columns)
     names = sides[0] | sides[1]
-    while not names <= {node.index for node in band}:
-        (inner,) = band[-1].body
-        if not isinstance(inner, For):
-            raise TypeError("the loops of a contraction stand directly in one another")
+    while len(band[-1].body) == 1 and isinstance(inner := band[-1].body[0], For):
         band.append(inner)
+    if not names <= {node.index for node in band}:
+        raise TypeError("the loops of a contraction stand directly in one another")
     body = _marked(levelled(band[-1].body, band, sides), directive, analysis)
     rows, columns = ([node for node in band if node.index in group] for group in (directive.rows, directive.columns))
     roles = [Role.CHUNKED_TILE if chunked else Role.TILE for chunked in directive.chunked]
