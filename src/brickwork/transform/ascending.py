@@ -99,6 +99,7 @@ def _ascending(kernel: Kernel, target: Target) -> tuple[tuple[Ascending, ...], E
     return tested, _many(blocked, before, target)
 
 
+@legality
 def _is_apart(loop: Loop, analysis: Analysis, target: Target) -> bool:
     """Whether iterations may run at once, and on a grid never meet on an element."""
     verdict = analysis.loops[loop.node.index]

@@ -34,6 +34,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements
+from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 from brickwork.transform.scratch import Names
 from brickwork.transform.tensors import element_indices, nest, sizes_of
@@ -164,6 +165,7 @@ def _parts(block: Block, same: Symbols) -> Iterator[Statement | Block]:
         yield tuple(own)
 
 
+@hazard
 def _is_shared(statement: Statement, same: Symbols) -> bool:
     """Whether a statement goes outside of the loop over samples."""
     match statement:
@@ -173,6 +175,7 @@ def _is_shared(statement: Statement, same: Symbols) -> bool:
             return effects(statement).leaves or _exchanges(statement)
 
 
+@hazard
 def _exchanges(statement: Statement) -> bool:
     """Whether tensors change places in a statement; locals, which each sample has, may."""
     return any(not tensor.is_local for tensor in effects(statement).rebinds)
@@ -206,6 +209,7 @@ def _shared_statements(block: Block) -> Iterator[Statement]:
                 pass
 
 
+@legality
 def _is_uniform(expression: Expression, own: Symbols, samples: Samples) -> bool:
     """Whether an expression has the same value in all samples; `own` are variables that may not."""
     found = effects(expression)
@@ -213,6 +217,7 @@ def _is_uniform(expression: Expression, own: Symbols, samples: Samples) -> bool:
     return not differing and not found.draws and not found.reads & own
 
 
+@legality
 def _is_apart(body: Block, same: Symbols, samples: Samples) -> bool:
     """Whether all samples make the same exchanges, and nothing of a sample lives from one part to another."""
     shared = [node for node in _shared_statements(body) if _is_shared(node, same)]

@@ -199,6 +199,7 @@ def launched(block: Block, places: Partition) -> Symbols:
     return frozenset(found)
 
 
+@hazard
 def outlives_check(block: Block, places: Partition) -> bool:
     """Whether a nest runs after what one thread checks: it must not where a check has failed."""
     return _after_check(block, places, False)[0]

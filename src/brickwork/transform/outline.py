@@ -47,6 +47,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, statements
+from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.argument_facts import ArgumentFacts
@@ -428,6 +429,7 @@ def _joins(block: Sequence[Statement]) -> bool:
     return any(isinstance(statement, For) and statement.role is Role.THREAD for statement in block)
 
 
+@legality
 def _follows(waiting: Sequence[Statement], statement: Statement) -> bool:
     """Whether a statement can be run in lockstep after a loop that joins partial results."""
     found = effects(statement)

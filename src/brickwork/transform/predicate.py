@@ -36,6 +36,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import statements
+from brickwork.legality import hazard
 from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import Partition, launched, partition
 
@@ -229,6 +230,7 @@ def _under(scope: _Scope | None, block: Sequence[Statement]) -> Block:
     return (If(condition=build.read(scope.holds), then=tuple(block)),)
 
 
+@hazard
 def _jumps_by_elements(block: Block, places: Partition) -> bool:
     """Whether elements decide if a statement in the body of a loop leaves it, or goes on with the next iteration."""
     for statement in block:

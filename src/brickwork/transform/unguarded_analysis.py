@@ -16,6 +16,7 @@ from brickwork.analysis.races import Facts, find_race
 from brickwork.analysis.verdicts import Analysis, Bound, BoundVerdict, LoopVerdict
 from brickwork.ir.nodes import For, Kernel, Symbol
 from brickwork.ir.walk import statements
+from brickwork.legality import legality
 
 
 def unguarded_analysis(kernel: Kernel, *, updated: bool = False) -> Analysis:
@@ -50,6 +51,7 @@ def careful_analysis(analysis: Analysis, *, assumed: bool = False) -> Analysis:
     return replace(analysis, loops=loops, bounds=bounds)
 
 
+@legality
 def _is_apart(facts: Facts, loop: Loop, verdict: LoopVerdict) -> bool:
     """Whether no two iterations of a loop meet on an element, but for those that they update indivisibly."""
     updated = {tensor for tensor in verdict.updates if is_updated(loop, facts, tensor)}

@@ -196,6 +196,7 @@ def _choice(test: Expression, then: Expression, otherwise: Expression) -> Expres
     return Select(condition=test, then=then, otherwise=otherwise)
 
 
+@legality
 def _is_simple(expression: Expression) -> bool:
     """Whether an expression is cheap, cannot fail, and reads nothing but variables and sizes."""
     return all(_is_simple_node(node) for node in walk(expression))

@@ -57,6 +57,7 @@ from brickwork.ir.walk import (
     substitute,
     walk,
 )
+from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 from brickwork.transform.autodiff.saved_places import SavedPlaces
 from brickwork.transform.autodiff.trip_counts import natural
@@ -455,6 +456,7 @@ def _read_counts(root: Node | Block) -> Counter[Symbol]:
     return Counter(node.symbol for node in walk(root) if isinstance(node, Read))
 
 
+@hazard
 def _may_fail(roots: Sequence[Expression]) -> bool:
     """Whether expressions may read what is not there, or divide by 0."""
     divisions = {"floordiv", "mod"}
@@ -477,11 +479,12 @@ def _assigns(statement: Statement, symbol: Symbol) -> bool:
     return isinstance(statement, Assign) and statement.symbol == symbol
 
 
+@legality
 def _is_taken(then: Block, best: Symbol, value: Expression) -> bool:
     """Whether a branch gives a variable a value, and reads it nowhere."""
-    values = [node.value for node in then if isinstance(node, Assign) and _assigns(node, best)]
     assigned = [node for node in statements(then) if isinstance(node, Assign) and node.symbol == best]
-    same = len(values) == len(assigned) == 1 and without_numbers(values[0]) == without_numbers(value)
+    direct = len(assigned) == 1 and assigned[0] in then
+    same = direct and without_numbers(assigned[0].value) == without_numbers(value)
     return same and not read_symbols(value) & assigned_symbols(then)
 
 

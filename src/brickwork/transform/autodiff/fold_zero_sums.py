@@ -10,6 +10,7 @@ from dataclasses import replace
 from brickwork.ir import build
 from brickwork.ir.nodes import Apply, Assign, Block, Expression, Read, Statement, Symbol
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_blocks
+from brickwork.legality import legality
 
 
 def fold_zero_sums(block: Block) -> Block:
@@ -33,6 +34,7 @@ def _folded(block: Block) -> Block:
     return tuple(statement for statement in result if statement is not None)
 
 
+@legality
 def _added(statement: Assign) -> Expression | None:
     """Return e of `s = s + e`, where e does not read s."""
     match statement.value:

@@ -54,6 +54,7 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import NodeType, rewrite, walk
+from brickwork.legality import legality
 from brickwork.transform.autodiff.activity import Activity, activity
 from brickwork.transform.autodiff.adjoints import adjoints
 from brickwork.transform.autodiff.branches import branched
@@ -241,6 +242,7 @@ def _refuse(program: Program, lost: Sequence[Load]) -> None:
 def _in_any_order(block: Block, analysis: Analysis) -> frozenset[Symbol]:
     """Return the indices of loops whose iterations may run in any order, and their adjoints too: those of sums."""
 
+    @legality
     def is_free(verdict: LoopVerdict) -> bool:
         return verdict.independent and all(item.operator.name == "add" for item in verdict.reductions)
 

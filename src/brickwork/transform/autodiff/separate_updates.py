@@ -45,6 +45,7 @@ class SeparateUpdates:
         pairs = ((one, other) for place, one in enumerate(updates) for other in updates[place + 1 :])
         return self.is_separate(updates, depth) and all(self._is_disjoint(*pair, depth) for pair in pairs)
 
+    @legality
     def is_same_iteration(self, first: Access, second: Access, depth: int) -> bool:
         """Whether two accesses touch one element in the same iteration of all loops around them, if at all."""
         return first.loops == second.loops and all(self.moves(first, second, loop) for loop in first.loops[depth:])
@@ -54,6 +55,7 @@ class SeparateUpdates:
         """Whether two accesses are to other elements in other iterations of a loop, whatever loops inside do."""
         return are_separated(self._facts(first, second), loop, first, second)
 
+    @legality
     def is_plain(self, access: Access, axis: Axis) -> bool:
         """Whether an index never counts from the end."""
         model = self.model.within(access)

@@ -278,6 +278,7 @@ def _stored(kernel: Kernel, nest: Statement, source: Tensor, target: Tensor) -> 
     return with_body(kernel, body, facts)
 
 
+@legality
 def _copy(nest: Statement) -> tuple[Tensor, Tensor] | None:
     """Return the source and the target of a nest that copies all elements of a tensor, and does nothing else."""
     indices: list[Expression] = []

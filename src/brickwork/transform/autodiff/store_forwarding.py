@@ -17,6 +17,7 @@ from brickwork.ir.dtypes import value_dtype
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Assign, Block, Expression, For, Node, Store, Symbol, Tensor, While
 from brickwork.ir.walk import assigned_symbols, read_symbols, statements
+from brickwork.legality import legality
 from brickwork.records import dataclass
 
 
@@ -45,6 +46,7 @@ class Elements:
             self.values[tensor, indices] = value
 
 
+@legality
 def is_exact(store: Store) -> bool:
     """Whether a load finds the very value that was stored: it is not rounded, and nothing is added to it."""
     dtype = store.tensor.type.dtype

@@ -19,6 +19,7 @@ from typing import cast
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Block, For, Load, Statement, Symbol, Tensor, While
 from brickwork.ir.walk import STATEMENTS, children, walk
+from brickwork.legality import hazard
 from brickwork.records import dataclass
 
 
@@ -36,6 +37,7 @@ class _Around:
     def tensors(self) -> frozenset[Tensor]:
         return effects(self.loop).changes
 
+    @hazard
     def moves(self, load: Load) -> bool:
         """Whether the loop's iterations may load different elements, or a different value of one."""
         return bool(effects(load).reads & self.symbols or effects(load).loads & self.tensors)

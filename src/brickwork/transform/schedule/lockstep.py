@@ -36,6 +36,7 @@ Tensors = frozenset[Tensor]
 NONE: Tensors = frozenset()
 
 
+@legality
 def runs_in_lockstep(block: Block, shared: frozenset[Symbol] = frozenset()) -> bool:
     """Return whether a block can be run in lockstep, with THREAD loops and those of these indices shared out."""
     return _after(block, shared, NONE) is not None

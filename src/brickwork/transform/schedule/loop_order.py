@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from brickwork.analysis.polyhedral_model import Access
 from brickwork.ir.nodes import For, Symbol
 from brickwork.ir.walk import read_symbols
+from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.schedule.planner import DEPTH_WEIGHT, access_cost, varies_with
 
@@ -36,6 +37,7 @@ class Nest:
         """The indices in the order of the source."""
         return tuple(loop.index for loop in self.loops)
 
+    @legality
     def allows(self, order: Sequence[Symbol]) -> bool:
         """Whether each loop stands inside of those that its bounds depend on."""
         heads = {loop.index: loop for loop in self.loops}

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from brickwork.ir.nodes import Block, For, Role, Symbol
 from brickwork.ir.walk import read_symbols, rewrite_loops, statements
-from brickwork.legality import hazard
+from brickwork.legality import hazard, legality
 from brickwork.transform.schedule.schedule import Reorder
 from brickwork.transform.verbs.context import Context
 
@@ -51,11 +51,12 @@ def heads_of(block: Block, verb: Reorder) -> list[For]:
     return [node for node in statements(block) if isinstance(node, For) and is_nest(node, verb)]
 
 
+@legality
 def is_nest(loop: For, verb: Reorder) -> bool:
     """Whether a loop is the outermost of a perfect nest of just these loops."""
     left = {*verb.order}
     body: Block = (loop,)
-    while left and len(body) == 1 and isinstance(inner := body[0], For) and inner.index in left:
+    while len(body) == 1 and isinstance(inner := body[0], For) and inner.index in left:
         left.remove(inner.index)
         body = inner.body
     return not left
