@@ -7,7 +7,8 @@
             out[i, m + j] = x[i, j]                         out[i, m + j] = x[i, j]
 
 The stores of a kernel are pieces of each axis, which have to lie one after the other from 0 to its size. The host asks
-whether they end there. Where a check of the kernel could fail, the tensor is filled: what was not stored is seen then.
+whether they end there. What only has sizes, as the results of an operator have in its gradient, is not filled either.
+Where a check of the kernel could fail, the tensor is filled: what was not stored is seen then.
 """
 
 from __future__ import annotations
@@ -22,7 +23,20 @@ from brickwork.analysis.polynomial import Atom, IndexAtom, Polynomial, number
 from brickwork.analysis.verdicts import Analysis, Bound
 from brickwork.ir import build
 from brickwork.ir.effects import effects
-from brickwork.ir.nodes import TRUE, Allocate, Expression, Kernel, Launch, Load, Node, Program, Store, Tensor
+from brickwork.ir.nodes import (
+    TRUE,
+    Allocate,
+    Expression,
+    Kernel,
+    Launch,
+    Load,
+    Node,
+    Program,
+    Rebind,
+    Return,
+    Store,
+    Tensor,
+)
 from brickwork.ir.walk import walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
@@ -56,6 +70,8 @@ def without_needless_fills(
         if not isinstance(statement, Allocate) or statement.fill is None or statement.given:
             continue
         using = next((item for item in body[place + 1 :] if _uses(item, statement.tensor)), None)
+        if using is None:
+            body[place] = replace(statement, fill=None)
         if not isinstance(using, Launch) or using.kernel.name not in launched:
             continue
         found = _needless(launched[using.kernel.name], statement.tensor)
@@ -63,12 +79,24 @@ def without_needless_fills(
             name = using.kernel.name
             late[name] = (*late.get(name, ()), LateFill(statement, statement.fill, found))
             body[place] = replace(statement, fill=None)
-    return (replace(program, body=tuple(body)) if late else program), late
+    return replace(program, body=tuple(body)), late
 
 
 def _uses(statement: Node, tensor: Tensor) -> bool:
-    """Whether a statement of a host part touches the elements of a tensor."""
-    return any(isinstance(node, Kernel) and tensor in node.tensors for node in walk(statement))
+    """Whether a statement of a host part touches the elements of a tensor, or gives them to others."""
+    for node in walk(statement):
+        match node:
+            case Kernel(tensors=tensors) | Return(tensors=tensors):
+                found = tensors
+            case Rebind(sources=sources, targets=targets):
+                found = (*sources, *targets)
+            case Load(tensor=only) | Store(tensor=only):
+                found = (only,)
+            case _:
+                continue
+        if tensor in found:
+            return True
+    return False
 
 
 @legality

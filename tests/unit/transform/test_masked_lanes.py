@@ -1,4 +1,4 @@
-"""Neighbours have no lanes where all that is their own is accessed in branches that they may take or not."""
+"""Neighbours have no lanes where they may take branches to all that is their own, or store every second element."""
 
 from __future__ import annotations
 
@@ -43,7 +43,22 @@ def by_rows(x: Tensor, y: Tensor) -> None:
                 y[i, j] = 2 * x[i, j]
 
 
-@pytest.mark.parametrize(("function", "widths"), [(inside, {1}), (chosen, {1, 4}), (by_rows, {1, 4})])
+def halves(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1] // 2):
+            y[i, j] = x[i, 2 * j] + x[i, 2 * j + 1]
+
+
+def pairs(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1] // 2):
+            y[i, 2 * j] = x[i, j] * 2
+            y[i, 2 * j + 1] = x[i, j] * 3
+
+
+@pytest.mark.parametrize(
+    ("function", "widths"), [(halves, {1, 4}), (pairs, {1}), (inside, {1}), (chosen, {1, 4}), (by_rows, {1, 4})]
+)
 def test_lanes(function: Callable[..., object], widths: set[int]) -> None:
     same(function, numbers(3, 8), numbers(3, 8))
     program, _ = schedule_program(program_for_gpu(function, torch.ones(3, 8), torch.ones(3, 8)), GPU)

@@ -243,3 +243,36 @@ def test_a_fill_falls_away_where_sizes_are_the_same_for_all_calls() -> None:
 @pytest.mark.parametrize("function", [*PARTLY, perhaps_never])
 def test_what_is_overwritten_in_part_is_filled(function: Function) -> None:
     assert any(filled(scheduled(function, torch.tensor(values(3, 6)), *extra(function, 6))))
+
+
+def sized(x: Tensor):
+    """Make a tensor whose sizes matter alone."""
+    unused = torch.full((x.shape[1], x.shape[0]), 7.0)
+    out = torch.full((unused.shape[1], unused.shape[0]), 7.0)
+    for i in range(x.shape[0]):
+        for j in range(1, x.shape[1]):
+            out[i, j] = x[i, j]
+    return out
+
+
+def exchanged(x: Tensor, n: int):
+    """Return the one of two tensors that an even or odd number of exchanges leaves."""
+    a = torch.full((x.shape[0],), 7.0)
+    b = torch.full((x.shape[0],), 5.0)
+    for _ in range(n):
+        a, b = b, a
+    return a
+
+
+def returned(x: Tensor):
+    return torch.full((x.shape[0],), 7.0)
+
+
+@pytest.mark.parametrize(("function", "fills"), [(sized, 1), (returned, 1), (exchanged, 2)])
+def test_what_has_only_sizes_is_not_filled(function: Function, fills: int) -> None:
+    more = (3,) if function is exchanged else ()
+    program = program_for_gpu(function, torch.tensor(values(3, 6)), *more)
+    pieces, _ = schedule_program(program, GPU)
+    assert filled(pieces) == [True] * fills
+    found = [run_program(each, [memory(values(3, 6)), *more]) for each in (program, pieces)]
+    assert nested(found[0][0]) == nested(found[1][0])

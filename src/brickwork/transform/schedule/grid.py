@@ -453,6 +453,8 @@ class GridPlanner(Planner):
             return False
         if self.parts_ways(loop, last) or self.updates_neighbours(loop, inside) or self.is_masked(loop, last):
             return False
+        if any(self.leaves_gaps(access, loop) for access in inside):
+            return False
         along = (loop,) if across is None else (loop, across)
         cost = sum(min(self.access_cost(access, {node.index}) for node in along) for access in inside)
         return 2 * cost <= sum(2.0 if access.store else 1.0 for access in inside)
@@ -465,6 +467,18 @@ class GridPlanner(Planner):
             if long and (read_symbols(choice.condition) & varying or effects(choice.condition).loads):
                 return True
         return False
+
+    def leaves_gaps(self, access: Access, loop: For) -> bool:
+        """Whether neighbouring iterations store elements of one row that are not next to one another.
+
+        Lanes would store each by itself, far from those of the next thread: for each of them a warp would store into
+        as many sectors of memory as it has threads.
+        """
+        atom = next((around.atom for around in access.loops if around.node.index == loop.index), None)
+        unit = access.tensor.type.unit_axis
+        if atom is None or unit is None or not access.store:
+            return False
+        return abs(access.axes[unit].value.factor((atom,))) > 1
 
     def is_masked(self, loop: For, last: For) -> bool:
         """Whether neighbouring iterations touch all elements of their own in branches that they may take or not.
