@@ -46,7 +46,8 @@ from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import Partition
 from brickwork.transform.schedule.schedule import Schedule
 from brickwork.transform.scratch import Names, identity, names_of
-from brickwork.transform.split_reductions import count_of, nested
+from brickwork.transform.split_reductions import nested
+from brickwork.transform.verbs.split import count_of
 
 PIECES = 32
 LEAST = 1 << 16

@@ -34,7 +34,8 @@ from brickwork.ir.walk import rewrite, statements
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.scratch import Names
-from brickwork.transform.split_reductions import count_of, flat_place, nested
+from brickwork.transform.split_reductions import flat_place, nested
+from brickwork.transform.verbs.split import count_of
 
 COPIES = 512
 RUN = 1024

@@ -45,7 +45,8 @@ from brickwork.transform.recurrences import Carrying, Recurrence, goes_over, rec
 from brickwork.transform.schedule.grid import UNROLLED, UNROLLED_TOGETHER
 from brickwork.transform.scratch import Names, identity, joins
 from brickwork.transform.slopes import Item, Slopes, dtype_of, with_slopes
-from brickwork.transform.split_reductions import count_of, nested
+from brickwork.transform.split_reductions import nested
+from brickwork.transform.verbs.split import count_of
 
 
 @dataclass(frozen=True, slots=True)

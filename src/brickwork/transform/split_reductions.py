@@ -33,9 +33,11 @@ from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import Partition
+from brickwork.transform.schedule.contract_loops import longest
 from brickwork.transform.schedule.lockstep import runs_in_lockstep
 from brickwork.transform.schedule.register_tile import UNROLLED
 from brickwork.transform.scratch import Names, identity, joins
+from brickwork.transform.verbs.split import count_of, cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,6 @@ class Limits:
     joined: Role = Role.BLOCK
 
 
-ONE = build.integer(1)
 THREADS = Limits(few=1 << 17, least=64, unit=1, enough=1 << 20, most=4096)
 """Of nests whose iterations are for a thread each."""
 DEEP = Limits(few=1 << 15, least=4, unit=1, enough=1 << 20, most=4096)
@@ -96,17 +97,15 @@ def split_reductions(levels: Sequence[For], places: Partition, names: Names) -> 
     before, around, after = last.body[:place], last.body[place], last.body[place + 1 :]
     if effects(after).loops:
         return None
-    inner = _continued(loop, places, levels)
-    if last.role is not Role.PARALLEL or (inner is not None and not inner.reductions):
-        inner = None  # It is not to be cut: a block shares it out, or it is for a register tile.
-    limits = _limits(last, inner or loop)
+    loops = [*_together(loop, places, levels)] if last.role is Role.PARALLEL else [loop]
+    limits = _limits(last, loops[-1])
     counts = [count_of(level) for level in levels]
     total = build.product(counts)
     counted = [*counts[:-1], _steps(counts[-1], last.width)] if limits in {DEEP, TILES, TOGETHER} else counts
     steps = build.product(counted)
-    length = count_of(loop) if inner is None else build.mul(count_of(loop), count_of(inner))
+    length = build.product([longest(each, levels) for each in loops])
     pieces = _pieces(steps, length, limits)
-    cutter = _Cutter(tuple(levels), loop, inner, names, tuple(counts), limits)
+    cutter = _Cutter(tuple(levels), tuple(loops), names, tuple(counts), limits)
     made = cutter.tensors(pieces, total)
     tensors = tuple(item.tensor for item in made)
     joined = (*before, _in_place_of(loop, cutter.joined(tensors), around), *after)
@@ -143,17 +142,21 @@ def _steps(count: Expression, width: int) -> Expression:
 
 @dataclass(frozen=True, slots=True)
 class _Cutter:
-    """Cuts the accumulating `loop` of one nest into pieces, with partial results that are joined afterwards.
+    """Cuts the accumulating `loops` in one nest into pieces, with partial results that are joined afterwards.
 
-    If an `inner` one is all that is in it, pieces are of the iterations of both.
+    Each is all that is in the one before, and pieces are of the iterations of all.
     """
 
     levels: tuple[For, ...]
-    loop: For
-    inner: For | None
+    loops: tuple[For, ...]
     names: Names
     counts: tuple[Expression, ...]
     limits: Limits
+
+    @property
+    def loop(self) -> For:
+        """The outermost of the loops."""
+        return self.loops[0]
 
     @property
     def wide(self) -> bool:
@@ -172,41 +175,23 @@ class _Cutter:
         """Return the nest that makes the partial results; `around` is the loop, or has it in a branch."""
         loop, piece = self.loop, self.index("piece")
         count = self.pieces(tensors)
-        total = count_of(loop) if self.inner is None else build.mul(count_of(loop), count_of(self.inner))
+        total = count_of(*self.loops)
         length = build.add(total, build.sub(build.mul(count, self.unit()), build.integer(1)))
         step = build.apply("floordiv", length, build.mul(count, self.unit()))
         if self.limits.unit > 1:
             step = build.mul(step, self.unit())
         first = build.mul(build.read(piece), step)
-        cut = self.cut(first, build.apply("minimum", build.add(first, step), total))
+        part = cut(self.loops, first, build.apply("minimum", build.add(first, step), total))
         starts = [Assign(symbol=item.symbol, value=identity(item), loc=loop.loc) for item in loop.reductions]
         stores: list[Statement] = [
             self.names.store(tensor, *self.places(piece), build.read(item.symbol))
             for tensor, item in zip(tensors, loop.reductions, strict=True)
         ]
-        body = (*before, *starts, _in_place_of(loop, cut, around), *stores)
+        body = (*before, *starts, _in_place_of(loop, part, around), *stores)
         role = self.levels[-1].role
         over = For(index=piece, start=build.integer(0), stop=count, body=(), role=role, loc=loop.loc)
         levels = (over, *self.levels) if self.wide else (*self.levels, over)
         return nested(levels, body)
-
-    def cut(self, first: Expression, end: Expression) -> For:
-        """Return the loop for the iterations from the `first` to before the `end`, counted from its start."""
-        loop, inner = self.loop, self.inner
-        if inner is None:
-            return replace(loop, start=build.add(loop.start, first), stop=build.add(loop.start, end))
-        each = count_of(inner)
-        outer = (
-            build.apply("floordiv", first, each),
-            build.apply("floordiv", build.sub(build.add(end, each), ONE), each),
-        )
-        past = build.mul(build.sub(build.read(loop.index), loop.start), each)
-        low = build.apply("maximum", build.sub(first, past), build.integer(0))
-        high = build.apply("minimum", build.sub(end, past), each)
-        within = replace(inner, start=build.add(inner.start, low), stop=build.add(inner.start, high))
-        return replace(
-            loop, start=build.add(loop.start, outer[0]), stop=build.add(loop.start, outer[1]), body=(within,)
-        )
 
     def joined(self, tensors: Sequence[Tensor]) -> For:
         """Return the loop that joins the partial results of an iteration."""
@@ -259,13 +244,31 @@ def _accumulating(levels: Sequence[For], places: Partition) -> For | None:
     return loop if Partition(places.device | inside).is_known(loop.start, loop.stop) else None
 
 
+def _together(loop: For, places: Partition, levels: Sequence[For]) -> Iterator[For]:
+    """Yield an accumulating loop, and those in it whose iterations are cut with its own.
+
+    A third one whose turns are written out stays whole: it reads neighbours at once.
+    """
+    found, deep = loop, False
+    while found is not None and not (deep and found.unrolled > 1):
+        yield found
+        deep, inner = found is not loop, _continued(found, places, levels)
+        found = inner if inner is not None and inner.reductions else None
+
+
 @legality
 def _continued(loop: For, places: Partition, levels: Sequence[For]) -> For | None:
-    """Return the loop that is all there is in an accumulating one, if the host knows its bounds."""
-    if len(loop.body) != 1 or not isinstance(inner := loop.body[0], For):
-        return None
-    inside = {level.index for level in levels} | assigned_symbols(levels[-1].body)
-    return inner if Partition(places.device | inside).is_known(inner.start, inner.stop) else None
+    """Return the loop that is all there is in an accumulating one, if the host knows how long it is at most.
+
+    How long it is may change with the levels, and with nothing that moves inside.
+    """
+    match loop.body:
+        case (For() as inner,):
+            fixed = read_symbols((inner.start, inner.stop)) - {level.index for level in levels}
+            known = not fixed & assigned_symbols(levels[-1].body)
+            return inner if known and places.is_known(longest(inner, levels)) else None
+        case _:
+            return None
 
 
 @legality
@@ -306,11 +309,6 @@ def _goes_together(loop: For) -> bool:
 def _has_copies(loop: For) -> bool:
     """Whether a loop accumulates the same for several iterations of a loop around it."""
     return len({(item.symbol.name, item.operator) for item in loop.reductions}) < len(loop.reductions)
-
-
-def count_of(loop: For) -> Expression:
-    """Return the number of iterations."""
-    return build.iterations(loop.start, loop.stop)
 
 
 def _pieces(steps: Expression, length: Expression, limits: Limits) -> Expression:

@@ -179,6 +179,8 @@ class GatherWriter:
         index = self.fresh(atom.symbol.name if isinstance(atom, IndexAtom) else "turn")
         starts = [self.ceiling(item, names) for item in dimension.lower]
         stops = [self.floor(Ratio(item.numerator + item.divisor, item.divisor), names) for item in dimension.upper]
+        start, stop = self.own_bounds(dimension, names)
+        starts, stops = [*dict.fromkeys((*starts, *start))], [*dict.fromkeys((*stops, *stop))]
         names[atom] = build.read(index)
         return For(
             index=index,
@@ -187,6 +189,20 @@ class GatherWriter:
             body=self.guarded(dimension.guards, inside(), names),
             loc=next((loop.node.loc for loop in self.model.loops if loop.atom == atom), loc),
         )
+
+    def own_bounds(
+        self, dimension: Dimension, names: Mapping[Atom, Expression]
+    ) -> tuple[Sequence[Expression], Sequence[Expression]]:
+        """Return the bounds of the loop whose index a dimension is, where others say less of it.
+
+        What is divided by a size stays in that range, but no analysis of the loop would know.
+        """
+        own = next((loop for loop in self.model.loops if loop.atom == dimension.atom), None)
+        if own is None or all(item.divisor.is_constant for item in (*dimension.lower, *dimension.upper)):
+            return (), ()
+        bounds = [self.integer(bound, names) for bound in (own.start, own.stop)]
+        start, stop = ([] if bound is None else [bound] for bound in bounds)
+        return start, stop
 
     def fixed(self, dimension: Dimension, loop: For, names: dict[Atom, Expression], inside: Callable[[], Block]) -> For:
         """Return the copy of a loop of the kernel."""

@@ -188,9 +188,10 @@ class GridPlanner(Planner):
         if width > 1 or together:
             yield from self.unrolled(band[-1], UNROLLED_TOGETHER if together else UNROLLED)
         outer = [*self.split(band[-1])]
-        yield from outer
-        if sharing is None:
-            yield from (item for each in outer for item in self.split(self.loop_of(each)))
+        while outer:
+            yield from outer
+            inside = () if sharing is not None else (self.loop_of(each) for each in outer)
+            outer = [item for each in inside for item in self.split(each)]
         yield from self.steps(band[-1])
 
     def tile(self, band: Sequence[For], order: Sequence[For], tile: Tile) -> Iterator[Verb]:

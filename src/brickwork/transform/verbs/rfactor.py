@@ -16,13 +16,13 @@ from brickwork.analysis.verdicts import LoopVerdict
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Assign, Block, For, Role, Symbol
-from brickwork.ir.walk import rewrite_loops
-from brickwork.legality import hazard
+from brickwork.ir.walk import read_symbols, rewrite_loops
+from brickwork.legality import hazard, legality
 from brickwork.transform.schedule.schedule import Level, Rfactor, chunk_of
 from brickwork.transform.verbs.bind import bound, in_the_way, misplaced
 from brickwork.transform.verbs.context import Context
 from brickwork.transform.verbs.places import places
-from brickwork.transform.verbs.split import chunks
+from brickwork.transform.verbs.split import chunks, chunks_of, count_of
 
 MOST_PIECES = 1024
 """Most pieces that an accumulating loop is cut into for the blocks of a grid."""
@@ -68,6 +68,26 @@ def _not_updated(verb: Rfactor, verdict: LoopVerdict) -> str | None:
     return None
 
 
+@legality
+def cut_together(loop: For, context: Context) -> list[For]:
+    """Return the loops of a perfect nest whose iterations are cut into pieces for blocks, outermost first.
+
+    They accumulate the same, as often in each iteration around them, and stand around what a block shares out.
+    """
+    nest, sums = [loop], context.verdict(loop.index).reductions
+    while context.schedule.bound(nest[-1].index, Level.THREAD) is None:
+        match nest[-1].body:
+            case (For() as inner,):
+                moves = read_symbols((inner.start, inner.stop)) & {each.index for each in nest}
+                shared = context.schedule.bound(inner.index, Level.THREAD) is not None
+                if moves or shared or context.verdict(inner.index).reductions != sums:
+                    break
+                nest.append(inner)
+            case _:
+                break
+    return nest
+
+
 def _factored(loop: For, verb: Rfactor, context: Context) -> Block:
     """Return what a loop becomes whose reductions have partial results at a level."""
     reductions = context.verdict(loop.index).reductions
@@ -76,12 +96,13 @@ def _factored(loop: For, verb: Rfactor, context: Context) -> Block:
             return (replace(chunks(loop, build.integer(verb.size)), role=Role.PARALLEL, reductions=reductions),)
         case Level.BLOCK:
             size = Symbol(f"{loop.index.name}_size", next(context.numbers), INT64)
-            unit = gcd(PIECE_UNIT, verb.size)
-            length, most = build.sub(loop.stop, loop.start), MOST_PIECES * unit
+            unit, nest = gcd(PIECE_UNIT, verb.size), cut_together(loop, context)
+            length = build.sub(loop.stop, loop.start) if len(nest) == 1 else count_of(*nest)
+            most = MOST_PIECES * unit
             even = build.apply("floordiv", build.add(length, build.integer(most - 1)), build.integer(most))
             least = build.apply("maximum", even, build.integer(verb.size // unit))
             step = build.mul(build.read(size), build.integer(unit)) if unit > 1 else build.read(size)
-            pieces = replace(chunks(loop, step), role=Role.BLOCK, reductions=reductions)
+            pieces = replace(chunks_of(nest, step), role=Role.BLOCK, reductions=reductions)
             return (Assign(symbol=size, value=least, loc=loop.loc), pieces)
         case Level.GRID:
             return (replace(loop, reductions=reductions),)

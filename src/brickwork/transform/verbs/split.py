@@ -6,6 +6,7 @@ for i in range(a, b): body   ->   for c in range((b - a + S - 1) // S):
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from brickwork.analysis.polynomial import UnknownAtom
@@ -61,6 +62,39 @@ def chunks(loop: For, size: Expression) -> For:
     stop = build.apply("minimum", build.add(start, size), loop.stop)
     inner = replace(loop, start=start, stop=stop, reductions=())
     return For(index=chunk, start=build.integer(0), stop=count, body=(inner,), loc=loop.loc)
+
+
+def cut(loops: Sequence[For], first: Expression, end: Expression) -> For:
+    """Return a perfect nest for its iterations from the `first` to before the `end`, counted over all loops.
+
+    How many iterations an inner loop has does not change with the indices of those around it.
+    """
+    loop, *inner = loops
+    if not inner:
+        return replace(loop, start=build.add(loop.start, first), stop=build.add(loop.start, end))
+    each, one = count_of(*inner), build.integer(1)
+    last = build.apply("floordiv", build.sub(build.add(end, each), one), each)
+    past = build.mul(build.sub(build.read(loop.index), loop.start), each)
+    low = build.apply("maximum", build.sub(first, past), build.integer(0))
+    high = build.apply("minimum", build.sub(end, past), each)
+    start = build.add(loop.start, build.apply("floordiv", first, each))
+    return replace(loop, start=start, stop=build.add(loop.start, last), body=(cut(inner, low, high),))
+
+
+def count_of(*loops: For) -> Expression:
+    """Return how many iterations a loop has, or a perfect nest."""
+    return build.product([build.iterations(loop.start, loop.stop) for loop in loops])
+
+
+def chunks_of(loops: Sequence[For], size: Expression) -> For:
+    """Return the loop over the chunks of a perfect nest, which has the nest inside; as `cut` says."""
+    if len(loops) == 1:
+        return chunks(loops[0], size)
+    chunk, total = chunk_of(loops[0].index), count_of(*loops)
+    count = build.apply("floordiv", build.add(total, build.sub(size, build.integer(1))), size)
+    start = build.mul(build.read(chunk), size)
+    inner = cut(loops, start, build.apply("minimum", build.add(start, size), total))
+    return For(index=chunk, start=build.integer(0), stop=count, body=(inner,), loc=loops[0].loc)
 
 
 def _times(loop: For, size: int) -> Expression:
