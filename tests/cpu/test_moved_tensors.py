@@ -59,6 +59,30 @@ def test_a_few_items_of_constant_length_leave_the_loop_parallel() -> None:
     assert "in parallel" in next(line for line in text.splitlines() if "for i at" in line)
 
 
+def of_computed_length(x: torch.Tensor, r: int) -> torch.Tensor:
+    """The median of a window, by insertion."""
+    width = 2 * r + 1
+    out = torch.empty_like(x)
+    for i in range(r, len(x) - r):
+        window = torch.zeros(width + len(x) // 2, dtype=x.dtype)
+        for k in range(width):
+            j = k - 1
+            while j >= 0 and window[j] > x[i - r + k]:
+                window[j + 1] = window[j]
+                j -= 1
+            window[j + 1] = x[i - r + k]
+        out[i] = window[r]
+    for i in range(r):
+        out[i] = x[i]
+        out[len(x) - 1 - i] = x[len(x) - 1 - i]
+    return out
+
+
+def test_lengths_may_be_computed() -> None:
+    x = torch.randn(9)
+    assert "host part: native" in agree(of_computed_length, x, 2).explain(x, 2)
+
+
 def longer_each_turn(x: torch.Tensor) -> torch.Tensor:
     out = torch.zeros_like(x)
     for i in range(x.shape[0]):

@@ -62,6 +62,13 @@ class _Mover:
         stores = [item.id for item in ast.walk(source.node) if isinstance(item, ast.Name) and _is_store(item)]
         self.once = {name for name in stores if stores.count(name) == 1}
         self.lengths = {*_unpacked_shapes(source.node)} & self.once
+        assigned = (item for item in ast.walk(source.node) if isinstance(item, ast.Assign))
+        for item in sorted(assigned, key=lambda item: item.lineno):
+            match item.targets:
+                case [ast.Name(id=name)] if name in self.once and self._is_length(item.value):
+                    self.lengths.add(name)
+                case _:
+                    pass
 
     def block(self, block: list[ast.stmt], lifted: Collection[int]) -> bool:
         """Move what the lifted statements of a block make; return whether all of it could be moved."""
@@ -115,7 +122,7 @@ class _Mover:
         return uses == sum(_elements(statement, made.name, len(sizes)) for statement in below)
 
     def _is_length(self, node: ast.expr) -> bool:
-        """Return whether an expression is a number that is surely not negative, or an argument."""
+        """Return whether an expression is a number that is not negative where arguments are not."""
         match node:
             case ast.Constant(value=int(value)):
                 return value >= 0
@@ -123,7 +130,9 @@ class _Mover:
                 return name in self.lengths or (name in self.integers and name not in self.once)
             case ast.Subscript(value=ast.Attribute(attr="shape"), slice=ast.Constant()):
                 return True
-            case ast.BinOp(left=left, op=ast.Add() | ast.Mult(), right=right):
+            case ast.Call(func=ast.Name(id="len")):
+                return True
+            case ast.BinOp(left=left, op=ast.Add() | ast.Mult() | ast.FloorDiv(), right=right):
                 return self._is_length(left) and self._is_length(right)
             case _:
                 return False

@@ -21,7 +21,7 @@ from math import prod
 
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.atomic_updates import find_updates, update_operator
-from brickwork.analysis.formula import Formula, at_least, either, less
+from brickwork.analysis.formula import TRUE, Formula, at_least, either, less
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.polyhedral_model import Access, Loop
 from brickwork.analysis.polynomial import Atom, Polynomial, ScalarAtom, SizeAtom, number, of_atom
@@ -306,17 +306,34 @@ class OwnerFinder:
 
     @legality
     def is_written(self, access: int, written: Sequence[_Written]) -> bool:
-        """Whether the element that a read touches is surely among those that are written."""
+        """Whether the element that a read touches is surely among those that are written.
+
+        Wherever a read is, it is of an element: out of range it fails before it reads.
+        """
         load = self.access(access)
         values = [axis.value for axis in load.axes]
-        outside = [formula for item in written if (formula := self.outside(values, item)) is not None]
-        formulas = (*self.facts.model.domain(load), *outside)
+        outside = [either(*self.outside(values, item)) for item in written]
+        if self.is_impossible((*self.facts.model.domain(load), *outside), values):
+            return True
+        return any(self.is_whole(item) for item in written)
+
+    @legality
+    def is_whole(self, written: _Written) -> bool:
+        """Whether a store in loops alone is of all elements."""
+        sizes = [axis.size for axis in written.access.axes]
+        first = self.outside([number(0)] * len(sizes), written)
+        last = self.outside([size - number(1) for size in sizes], written)
+        missed = either(*first, *last)
+        return self.is_impossible((*(at_least(size, number(1)) for size in sizes), missed), sizes)
+
+    def is_impossible(self, formulas: Sequence[Formula], values: Sequence[Polynomial]) -> bool:
+        """Whether these never hold together, with what is known of the atoms of `values`."""
         atoms = frozenset(atom for value in values for atom in value.atoms())
         return self.facts.solver.feasible(self.facts.model.closure(formulas, atoms)) is False
 
     @legality
-    def outside(self, values: Sequence[Polynomial], written: _Written) -> Formula | None:
-        """Return that an element is not among those of a store, or None where these are no box.
+    def outside(self, values: Sequence[Polynomial], written: _Written) -> list[Formula]:
+        """Return what an element fulfils one of that is not among those of a store; what is true if those are no box.
 
         Indices are compared as they are written: two that are equal are of one element, also below zero. An index of
         a loop that is left over in a bound is any number, of which the solver finds one that the element is outside of.
@@ -333,10 +350,10 @@ class OwnerFinder:
                 done = of_atom(loop.atom) if written.earlier and loop == written.alone[0] else loop.stop
                 low, high = rest + loop.start, rest + done
                 if moving[0] not in unused:
-                    return None
+                    return [TRUE]
                 unused.remove(moving[0])
             parts += [less(value, low), at_least(value, high)]
-        return None if unused else either(*parts)
+        return [TRUE] if unused else parts
 
     def access(self, access: int) -> Access:
         """Return the access of this number."""

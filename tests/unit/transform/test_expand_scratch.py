@@ -143,6 +143,18 @@ def filled_outside(x: torch.Tensor):
     return out
 
 
+def read_where_data_say(x: torch.Tensor):
+    """Fill a vector whole, and read an element that may be out of range."""
+    out = torch.zeros_like(x)
+    for i in range(x.shape[0]):
+        s = torch.zeros(x.shape[1])
+        for d in range(1, x.shape[1]):
+            s[d] += x[i, d]
+        for d in range(x.shape[1]):
+            out[i, d] = s[int(abs(x[i, d])) % 3]
+    return out
+
+
 def in_order_around(x: torch.Tensor):
     """Fill a vector for each of several rows, in steps that must stay in order."""
     s = torch.empty(x.shape[1])
@@ -307,6 +319,7 @@ NARROW = memory([[1.0, -2.0], [4.0, 5.0], [-7.0, 8.0]])
         (carried, (X,), ("", 0)),
         (partly_filled, (X,), ("", 0)),
         (filled_outside, (X,), ("", 0)),
+        (read_where_data_say, (X,), ("i", 2)),
         (in_order_around, (X,), ("i", 2)),
         (rows_of_a_triangle, (X,), ("", 0)),
         (rows_to_the_end, (X,), ("", 0)),

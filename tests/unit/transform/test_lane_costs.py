@@ -171,6 +171,22 @@ def rotated(a: torch.Tensor, c: float, s: float):
             a[k, 1] = s * one + c * two
 
 
+def every_other(u: torch.Tensor):
+    """Half a step of red and black."""
+    for k in range(u.shape[0]):
+        for i in range(1, u.shape[1] - 1, 2):
+            u[k, i] = 0.5 * (u[k, i - 1] + u[k, i + 1])
+
+
+def summed_in_pairs(a: torch.Tensor):
+    """Two elements that lie two apart, as are those of the next iteration, and a root."""
+    out = torch.zeros(a.shape[0], a.shape[1] // 2, dtype=torch.float64)
+    for k in range(a.shape[0]):
+        for i in range(a.shape[1] // 2):
+            out[k, i] = 1.0 / math.sqrt(a[k, 2 * i] + a[k, 2 * i + 1])
+    return out
+
+
 def exchanged(x: torch.Tensor, j: int, k: int):
     """Branches around elements that lie apart: a step of a sorting network."""
     for i in range(len(x)):
@@ -190,7 +206,14 @@ def test_branches_around_elements_that_lie_apart():
 
 
 @pytest.mark.parametrize(
-    ("function", "more", "lanes"), [(grey, (), False), (lengths, (), True), (rotated, (0.5, 0.25), False)]
+    ("function", "more", "lanes"),
+    [
+        (grey, (), False),
+        (lengths, (), True),
+        (rotated, (0.5, 0.25), False),
+        (every_other, (), False),
+        (summed_in_pairs, (), True),
+    ],
 )
 def test_elements_that_lie_apart(function, more, lanes):
     a = memory([[1.0 + i, 2.0, 0.5 * i] for i in range(19)], FLOAT64)

@@ -15,7 +15,7 @@ from brickwork.ir.dtypes import BOOL
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Apply, Assign, Block, Cast, Expression, For, If, Load, Node, Select, Store, While
 from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
-from brickwork.transform.schedule.planner import is_apart, is_long_computation
+from brickwork.transform.schedule.planner import is_apart, is_long_computation, is_strided
 from brickwork.transform.schedule.recurrence import ARITHMETIC, DIVISION, chain, is_division
 
 APART = 2.0
@@ -58,7 +58,8 @@ def _work(node: Node) -> float:
 def _apart(loop: For, analysis: Analysis) -> float:
     """Return the cycles that a lane of a loop without others takes for elements that lie apart from the next lane's."""
     found = (item for item in analysis.accesses if item.loops and item.loops[-1].node.index == loop.index)
-    stores = [store for _, _, store in {(item.tensor, item.axes, item.store) for item in found if is_apart(item)}]
+    apart = (item for item in found if is_apart(item) or is_strided(item))
+    stores = [store for _, _, store in {(item.tensor, item.axes, item.store) for item in apart}]
     return sum(APART if store else APART / 2 for store in stores)
 
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import ClassVar
 
 from brickwork.analysis.polyhedral_model import Access, depth_of
-from brickwork.analysis.polynomial import Atom, IndexAtom, Polynomial, UnknownAtom, cofactor
+from brickwork.analysis.polynomial import Atom, IndexAtom, Polynomial, UnknownAtom, cofactor, number
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir.dtypes import value_dtype
 from brickwork.ir.effects import effects
@@ -227,6 +227,13 @@ def is_apart(access: Access) -> bool:
     if varying != [access.tensor.type.unit_axis]:
         return bool(varying)
     return not access.axes[varying[0]].value.factor((atom,))
+
+
+def is_strided(access: Access) -> bool:
+    """Whether the innermost loop's iterations access elements some places apart along memory."""
+    atom, unit = access.loops[-1].atom, access.tensor.type.unit_axis
+    step = cofactor(access.axes[unit].value, atom) if unit is not None else None
+    return step is not None and step not in {number(0), number(1), number(-1)}
 
 
 def drifts(access: Access, vectors: set[Symbol]) -> bool:
