@@ -421,7 +421,8 @@ class Kernel(Node):
     `facts` are bool expressions over sizes and scalars that hold whenever the kernel runs. `may_alias`: two tensors may
     share memory and one is written.
     `ascending` is what the elements of tensors are known to be that nothing in it stores into, `alone` are accesses
-    by which no two iterations of all loops touch the same element.
+    by which no two iterations of all loops touch the same element, `launched` are loops in order that stay around
+    others, as what is in them is launched for each of their iterations.
     `narrow` are the tensors and integer scalars within the limits of `signature.NARROW_SIZE`, `aligned` the tensors
     whose data begins at a multiple of 16 bytes; both are known for device kernels only.
     """
@@ -434,6 +435,7 @@ class Kernel(Node):
     may_alias: bool = False
     ascending: tuple[Ascending, ...] = ()
     alone: frozenset[int] = frozenset()
+    launched: frozenset[Symbol] = frozenset()
     narrow: tuple[Tensor | Symbol, ...] = ()
     aligned: tuple[Tensor, ...] = ()
 

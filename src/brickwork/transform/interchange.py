@@ -33,7 +33,7 @@ from brickwork.transform.verbs.reorder import heads_of, reordered, unordered
 
 def may_interchange(kernel: Kernel) -> bool:
     """Whether a kernel has a nest whose order can be chosen."""
-    return any(len(_band(node)) > 1 for node in statements(kernel.body) if isinstance(node, For))
+    return any(len(_band(node, kernel.launched)) > 1 for node in statements(kernel.body) if isinstance(node, For))
 
 
 @legality
@@ -45,7 +45,7 @@ def interchange(kernel: Kernel, analysis: Analysis, *, grid: bool) -> tuple[Kern
     if kernel.may_alias:
         return kernel, ()
     facts = Facts(analysis.model, Solver(), analysis.bounds)
-    chooser = _Chooser(facts, analysis, live_after_loops(kernel.body), _inner(kernel), grid)
+    chooser = _Chooser(facts, analysis, live_after_loops(kernel.body), _inner(kernel), kernel.launched, grid)
     found = (chooser.order(node) for node in statements(kernel.body) if isinstance(node, For))
     orders = tuple(Reorder(order) for order in found if order)
     body = kernel.body
@@ -61,7 +61,7 @@ def immovable(kernel: Kernel, analysis: Analysis, verb: Reorder) -> str | None:
     if not heads:
         return "these loops do not stand directly in one another, and in nothing else"
     facts = Facts(analysis.model, Solver(), analysis.bounds)
-    chooser = _Chooser(facts, analysis, live_after_loops(kernel.body), frozenset(), grid=False)
+    chooser = _Chooser(facts, analysis, live_after_loops(kernel.body), frozenset(), kernel.launched, grid=False)
     return next((why for head in heads if (why := _why_not(head, verb.order, chooser))), None)
 
 
@@ -83,27 +83,34 @@ def _why_not(head: For, order: tuple[Symbol, ...], chooser: _Chooser) -> str | N
 
 def _inner(kernel: Kernel) -> frozenset[Symbol]:
     """Return the indices of the loops that belong to a nest that begins further out."""
-    nests = (_band(node) for node in statements(kernel.body) if isinstance(node, For))
+    nests = (_band(node, kernel.launched) for node in statements(kernel.body) if isinstance(node, For))
     return frozenset(loop.index for nest in nests for loop in nest[1:])
 
 
 @legality
-def _band(loop: For) -> tuple[For, ...]:
-    """Return the perfectly nested loops from this one inwards; where the user claims something the order is theirs."""
+def _band(loop: For, launched: frozenset[Symbol]) -> tuple[For, ...]:
+    """Return the perfectly nested loops from this one inwards; where the user claims something the order is theirs.
+
+    Those that are `launched` belong to none.
+    """
     levels = [loop]
     while len(levels[-1].body) == 1 and isinstance(inner := levels[-1].body[0], For) and not inner.claimed:
         levels.append(inner)
-    return () if loop.claimed else tuple(levels)
+    return () if loop.claimed or loop.index in launched else tuple(levels)
 
 
 @dataclass(frozen=True, slots=True)
 class _Chooser:
-    """Chooses for the nests of one kernel; `inside` are loops that belong to a nest that begins further out."""
+    """Chooses for the nests of one kernel, but for loops that are `launched`.
+
+    `inside` are loops that belong to a nest that begins further out.
+    """
 
     facts: Facts
     analysis: Analysis
     live: dict[Symbol, frozenset[Symbol]]
     inside: frozenset[Symbol]
+    launched: frozenset[Symbol]
     grid: bool
 
     @legality
@@ -111,7 +118,7 @@ class _Chooser:
         """Return the best order of the nest that begins with a loop; empty if it has that, or cannot have it."""
         if loop.index in self.inside:
             return ()
-        band = _band(loop)
+        band = _band(loop, self.launched)
         if len(band) < 2 or not self.is_pure(band):
             return ()
         nest = Nest(band, self.free_on_grids(band) if self.grid else self.free(band), tuple(self.accesses(band)))

@@ -13,6 +13,7 @@ loops differ between threads, so that all of them meet at each barrier; no check
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import field, replace
 from itertools import count
 
@@ -167,10 +168,10 @@ class _Finder:
         """Return a loop in order; or what stands for its block, or chooses one of the two."""
         launches = any(isinstance(node, For) and node.index in self.launched for node in statements(loop))
         sharing = _Sharing(self.analysis, launches, self.each)
-        try:
-            block = self.made(loop, sharing.statement(loop, ranges, build.integer(1)), after)
-        except _RefusedError:
-            block = None
+        block = None
+        if not isinstance(loop, For) or loop.index not in self.kernel.launched:
+            with suppress(_RefusedError):
+                block = self.made(loop, sharing.statement(loop, ranges, build.integer(1)), after)
         if block is not None and sharing.few:
             mark = Symbol("block", next(self.numbers), INT64)
             self.blocks[mark] = block
@@ -331,12 +332,17 @@ class _Sharing:
             self.conditions.append(condition)
 
 
+def saturated(left: Expression | None, right: Expression | None) -> Expression | None:
+    """Return a product of numbers of iterations, or something greater than `MANY`; None where one is not known."""
+    return None if left is None or right is None else _times(left, right, MANY)
+
+
 def _total(levels: list[For], ranges: Ranges) -> tuple[Expression | None, Ranges]:
     """Return the iterations of nested loops at most, if that is known, and the ranges inside of them."""
     total: Expression | None = build.integer(1)
     for level in levels:
         times = ranges.iterations(level)
-        total = None if total is None or times is None else _times(total, times, MANY)
+        total = saturated(total, times)
         ranges = ranges.inside(level)
     return total, ranges
 

@@ -3,6 +3,7 @@
 0. canonical: first of all, since the analyses look for loops with an index, and for what is written in terms of it.
    with_ascending_rows: on whole programs, since it makes kernels of its own for elements that ascend.
    with_expanded_scratch (only for grids): likewise, for scratch tensors with more elements than a thread has room for.
+   with_launched_steps (only for grids): then, as kernels with parts of scratch tensors have loops that are independent.
    with_own_scratch: then, since each of these kernels is to choose how its tensors lie in memory.
    without_continue (only for grids): before what rests on proofs.
 1. privatise: first of what rests on proofs, since loops are independent then that were not.
@@ -65,6 +66,7 @@ from brickwork.transform.host_device_partition import launched, partition
 from brickwork.transform.interchange import interchange, may_interchange
 from brickwork.transform.interior import with_interiors
 from brickwork.transform.last_stores import with_last_stores
+from brickwork.transform.launched_steps import with_launched_steps
 from brickwork.transform.needless_fills import Overwriting, without_needless_fills
 from brickwork.transform.outline import outline_kernels
 from brickwork.transform.persistent import Persistent, persistent_blocks
@@ -199,7 +201,8 @@ def schedule_kernel(
         careful, slow = _careful(written, believe_claims(written, as_written()), target)
     else:
         careful, slow = _careful(kernel, analysis, target)
-    final = replace(kernel, body=with_guard(conjunction(held), fast, careful, GUARDS), ascending=(), alone=frozenset())
+    body = with_guard(conjunction(held), fast, careful, GUARDS)
+    final = replace(kernel, body=body, ascending=(), alone=frozenset(), launched=frozenset())
     rest = (tuple(held), versions, slow, moved, touched_by(kernel.body, given))
     carrying = carrying_loops(kernel, analysis) if target.grid else {}
     short, blocks = ways[0].short, tuple(block for way in ways for block in way.blocks)
@@ -510,7 +513,7 @@ def schedule_program(
     program = canonical(program, sizes=True)
     by_user = given_for(program, given, loc)
     remarks: dict[str, str] = {}
-    for apart in () if by_user else (with_ascending_rows, with_last_stores, with_expanded_scratch):
+    for apart in () if by_user else (with_ascending_rows, with_last_stores, with_expanded_scratch, with_launched_steps):
         program, found = apart(program, target)
         remarks |= found
     program = with_own_scratch(program)

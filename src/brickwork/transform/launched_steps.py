@@ -1,0 +1,236 @@
+"""Steps of few iterations, each with much work that is parallel: the grid is launched for each step, on a grid.
+
+    for b in range(B):                            for s in range(n):
+        for s in range(n):                            for b in range(B):
+            for i in range(m): f[b, i] = ...  ->          for i in range(m): f[b, i] = ...
+            for j in range(m): g[b, j] = ...          for b in range(B):
+                                                          for j in range(m): g[b, j] = ...
+
+As it was, a block of threads runs all steps of an iteration over `b`: B blocks. Legal where iterations over `b` are
+independent, and no variable passes from one part of their body to another: each of them sees its parts in their order.
+Invariant: such a kernel runs where launches and the whole grid take less time for a step than a block takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from brickwork.analysis.analyse import analyse
+from brickwork.analysis.atomic_updates import find_updates
+from brickwork.analysis.scalars import NONE, live_after_loops, live_before
+from brickwork.analysis.verdicts import Analysis
+from brickwork.ir import build
+from brickwork.ir.dtypes import BOOL
+from brickwork.ir.effects import effects
+from brickwork.ir.nodes import Block, Expression, For, If, Kernel, Launch, Program, Statement, Symbol
+from brickwork.ir.walk import assigned_symbols, read_symbols, statements
+from brickwork.legality import legality
+from brickwork.records import dataclass
+from brickwork.target.target import Target
+from brickwork.transform.columns import with_columns
+from brickwork.transform.explanation import OTHERWISE
+from brickwork.transform.interchange import interchange
+from brickwork.transform.iteration_bounds import Ranges
+from brickwork.transform.persistent import few_iterations, saturated
+from brickwork.transform.scratch import Names, copied, names_of
+
+STEPS = "_steps"
+"""Ends the name of a kernel that is launched for each step."""
+REMARK = "where steps are launched, since few blocks would each have much to do in one"
+"""What `explain` says of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Independent loops, perfectly nested, and the parts of what stands in them, of which some are loops in order."""
+
+    levels: tuple[For, ...]
+    parts: tuple[Block, ...]
+    steps: tuple[For, ...]
+
+
+def with_launched_steps(program: Program, target: Target) -> tuple[Program, dict[str, str]]:
+    """Return the program with kernels of their own that are launched for each step, and remarks on these."""
+    made: dict[str, str] = {}
+
+    def chosen(statement: Statement) -> Statement:
+        match statement:
+            case If(then=then, otherwise=otherwise):
+                return replace(statement, then=tuple(map(chosen, then)), otherwise=tuple(map(chosen, otherwise)))
+            case Launch(kernel=kernel) if target.grid and (found := _launched(kernel, target)) is not None:
+                made.update({found[1].name: REMARK, kernel.name: OTHERWISE})
+                condition, other = found
+                return If(condition=condition, then=(replace(statement, kernel=other),), otherwise=(statement,))
+            case _:
+                return statement
+
+    body = tuple(map(chosen, program.body))
+    return (replace(program, body=body) if made else program), made
+
+
+def _launched(kernel: Kernel, target: Target) -> tuple[Expression, Kernel] | None:
+    """Return a kernel that is launched for each step and when it is better than the given one, if there is such."""
+    if kernel.may_alias or not any(map(_has_steps, kernel.body)):
+        return None
+    analysis = analyse(kernel)
+    if with_columns(kernel, analysis) is not kernel:
+        return None  # Columns of a state are threads enough.
+    exchanged, orders = interchange(kernel, analysis, grid=True)
+    if not any(map(_has_steps, exchanged.body)):
+        return None
+    analysis = find_updates(exchanged, analyse(exchanged) if orders else analysis)
+    live, names = live_after_loops(exchanged.body), names_of((exchanged,), 0)
+    ranges = Ranges(frozenset(kernel.scalars) - assigned_symbols(kernel.body))
+    condition, body, launched = build.constant(True, BOOL), list[Statement](), frozenset[Symbol]()
+    for statement in exchanged.body:
+        found = steps_of(statement, analysis, live) if _has_steps(statement) else None
+        worth = None if found is None else _are_worth_it(found, ranges, target)
+        if found is None or worth is None:
+            body.append(statement)
+            continue
+        condition = build.apply("logical_and", condition, worth)
+        body += _changed(found, names)
+        launched |= {step.index for step in found.steps}
+    if not launched or build.is_constant(condition, 0):
+        return None
+    return condition, replace(kernel, name=f"{kernel.name}{STEPS}", body=tuple(body), launched=launched)
+
+
+def _has_steps(statement: Statement) -> bool:
+    """Whether a loop has another one around nests of several loops, so that an analysis is worth making."""
+    return isinstance(statement, For) and any(
+        isinstance(node, For) and any(effects(inner).depth > 1 for inner in node.body)
+        for node in statements(statement.body)
+    )
+
+
+# ---------------------------------------------------------------- legality
+
+
+@legality
+def steps_of(statement: Statement, analysis: Analysis, live: Mapping[Symbol, frozenset[Symbol]]) -> Steps | None:
+    """Return independent loops around loops in order, if these can be cut; `live` are variables read after loops."""
+    levels = _levels(statement, analysis)
+    if not levels:
+        return None
+    body = levels[-1].body
+    inside = effects(body)
+    if inside.fails or inside.rebinds or inside.leaves or inside.declares:
+        return None
+    if live[levels[0].index] & assigned_symbols(levels[0]):
+        return None
+    parts = cut(body)
+    steps = tuple(part[0] for part in parts if len(part) == 1 and isinstance(part[0], For))
+    steps = tuple(item for item in steps if _is_step(item, levels, analysis))
+    return Steps(levels, parts, steps) if steps else None
+
+
+@legality
+def _levels(statement: Statement, analysis: Analysis) -> tuple[For, ...]:
+    """Return the loops from an outer one inwards whose iterations are independent and add nothing up."""
+    found: list[For] = []
+    while isinstance(statement, For):
+        verdict = analysis.loops[statement.index]
+        if not verdict.independent or verdict.reductions or statement.claimed:
+            break
+        if read_symbols((statement.start, statement.stop)) & {loop.index for loop in found}:
+            break
+        found.append(statement)
+        if len(statement.body) != 1:
+            break
+        (statement,) = statement.body
+    return tuple(found)
+
+
+@legality
+def cut(block: Block) -> tuple[Block, ...]:
+    """Return a block in the smallest parts between which no variable passes."""
+    parts: list[Block] = []
+    rest: list[Statement] = []
+    for place, statement in enumerate(block):
+        rest.append(statement)
+        if not live_before(block[place + 1 :], NONE) & assigned_symbols(block[: place + 1]):
+            parts.append(tuple(rest))
+            rest = []
+    return tuple(parts)
+
+
+@legality
+def _is_step(loop: For, levels: Sequence[For], analysis: Analysis) -> bool:
+    """Whether a loop in order is the same for all iterations around, passes nothing on, and has nests inside."""
+    changing = assigned_symbols((*levels,))
+    if analysis.loops[loop.index].independent or loop.claimed or read_symbols((loop.start, loop.stop)) & changing:
+        return False
+    if effects((loop.start, loop.stop)).loads or live_before(loop.body, NONE) & assigned_symbols(loop.body):
+        return False
+    return all(len(part) == 1 and _is_nest(part[0], analysis) for part in cut(loop.body))
+
+
+def _is_nest(statement: Statement, analysis: Analysis) -> bool:
+    """Whether a statement is a loop for threads."""
+    return isinstance(statement, For) and analysis.loops[statement.index].independent
+
+
+# ---------------------------------------------------------------- use
+
+
+def _are_worth_it(found: Steps, ranges: Ranges, target: Target) -> Expression | None:
+    """Return whether launches and what the grid then takes for a step are less than what a block takes; None: unknown.
+
+    A block does `few` iterations while there is a launch, and the machine runs so many whole blocks at once.
+    """
+    few, blocks = few_iterations(target), target.threads // target.block_threads
+    around: Expression | None = build.integer(1)
+    for level in found.levels:
+        around = saturated(around, ranges.iterations(level))
+        ranges = ranges.inside(level)
+    work: Expression | None = build.integer(0)
+    for step in found.steps:
+        inside = _work(step.body, ranges.inside(step))
+        work = None if work is None or inside is None else build.add(work, inside)
+    if around is None or work is None:
+        return None
+    launches = sum(len(cut(step.body)) for step in found.steps)
+    left = build.apply("maximum", build.sub(build.integer(blocks), around), build.integer(0))
+    return build.apply("gt", build.mul(work, left), build.integer(launches * few * blocks))
+
+
+def _work(block: Block, ranges: Ranges) -> Expression | None:
+    """Return how many iterations of innermost loops a block has at most, if that is known."""
+    total: Expression = build.integer(0)
+    for statement in block:
+        if not isinstance(statement, For):
+            continue
+        inner = _work(statement.body, ranges.inside(statement)) if effects(statement.body).loops else build.integer(1)
+        times = saturated(inner, ranges.iterations(statement))
+        if times is None:
+            return None
+        total = build.add(total, times)
+    return total
+
+
+# ---------------------------------------------------------------- the change
+
+
+def _changed(found: Steps, names: Names) -> Block:
+    """Return the loops in order with nests around each part in them, and nests around what stands beside them."""
+    result: list[Statement] = []
+    for part in found.parts:
+        step = part[0]
+        if isinstance(step, For) and any(step is each for each in found.steps):
+            inside = (_around(found.levels, inner, names) for inner in cut(step.body))
+            result.append(replace(step, body=tuple(inside)))
+        else:
+            result.append(_around(found.levels, part, names))
+    return tuple(result)
+
+
+def _around(levels: Sequence[For], body: Block, names: Names) -> For:
+    """Return loops of their own around a part."""
+    for level in reversed(levels):
+        body = (replace(level, body=body),)
+    (nest,) = body
+    if not isinstance(nest, For):
+        raise TypeError("a nest is a loop")
+    return copied(nest, names)
