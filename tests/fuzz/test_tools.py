@@ -52,6 +52,9 @@ def test_programs_are_varied():
             "is not None",
             "[[0",
             "result, torch",
+            ".append(",
+            ".pop()",
+            "_ = ",
         ):
             words[word] += word in body
         for item in case.arguments:

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from support.fuzz.carried import carried_nest
 from support.fuzz.case import Argument, Case, Data, Layout, NumberArgument, TensorArgument
+from support.fuzz.kept_values import keep_values
 from support.fuzz.patterns import pattern
 from support.fuzz.phrases import HELPERS, Phrases
 from support.fuzz.scope import Array, Scope, Whole, extent, joined
@@ -59,7 +60,9 @@ def case_of_seed(seed: int) -> Case:
     if not any(isinstance(item, TensorArgument) and item.base for item in arguments):
         arguments = _shared(scope, arguments, result)
     last = () if given is None else (given,)
-    source_text = _with_pairs(_source(scope, writer.lines, result, whole=whole), seed)
+    both = result is not None and scope.chance(0.3)
+    keep_values(writer, seed)
+    source_text = _with_pairs(_source(scope, writer.lines, result, both=both, whole=whole), seed)
     return Case(source_text, (*arguments, *numbers, *last), seed)
 
 
@@ -77,12 +80,11 @@ def _start(source: random.Random, sizes: list[int], *, failing: bool) -> int:
     return source.choice((0, 1, 2, max(long - 1, 0), source.randint(0, max(long - 1, 0)), long))
 
 
-def _source(scope: Scope, lines: list[str], result: str | None, *, whole: bool) -> str:
+def _source(scope: Scope, lines: list[str], result: str | None, *, both: bool, whole: bool) -> str:
     """Return a module with the program."""
     tensors = [array for array in scope.arrays if array.name != "result"]
     parameters = ", ".join(f"{array.name}: torch.Tensor" for array in tensors)
     optional = ", o: Optional[torch.Tensor]" if scope.optional else ""
-    both = result is not None and scope.chance(0.3)
     returns = "tuple[torch.Tensor, torch.Tensor]" if both else "torch.Tensor" if result else "None"
     head = f"def generated({parameters}, m: int, h: float, flag: bool, b: int, g: int{optional}) -> {returns}:"
     begin = [

@@ -26,7 +26,7 @@ def pattern(writer: Writer) -> None:
 # ---------------------------------------------------------------- parts of nests
 
 
-def _element(writer: Writer, array: Array, loops: Sequence[Whole]) -> str:
+def element(writer: Writer, array: Array, loops: Sequence[Whole]) -> str:
     """Return an element of a tensor, by loops in order, or anything where there are none left."""
     scope = writer.scope
     places = [
@@ -41,11 +41,11 @@ def _arrays(writer: Writer, *ranks: int, written: bool = False) -> list[Array]:
     return [array for array in arrays if len(array.sizes) in ranks] or arrays
 
 
-def _some(writer: Writer, *ranks: int, written: bool = False) -> Array:
+def some(writer: Writer, *ranks: int, written: bool = False) -> Array:
     return writer.scope.pick(_arrays(writer, *ranks, written=written))
 
 
-def _over(writer: Writer, size: Whole, low: int = 0, high: int = 0, *, back: bool = False) -> Whole:
+def over(writer: Writer, size: Whole, low: int = 0, high: int = 0, *, back: bool = False) -> Whole:
     """Open a loop over an axis, without its first `low` and its last `high` places."""
     last = extent(size) - 1 - high
     end = size.shifted(-high).text
@@ -68,8 +68,8 @@ def _until(writer: Writer, outer: Whole, offset: int = 0) -> Whole:
 
 
 def _own(writer: Writer, loops: Sequence[Whole], value: str, operators: Sequence[str] = ("=", "+=")) -> None:
-    array = _some(writer, len(loops), written=True)
-    writer.guarded(f"{_element(writer, array, loops)} {writer.scope.pick(operators)} {value}")
+    array = some(writer, len(loops), written=True)
+    writer.guarded(f"{element(writer, array, loops)} {writer.scope.pick(operators)} {value}")
 
 
 # ---------------------------------------------------------------- searches
@@ -78,7 +78,7 @@ def _own(writer: Writer, loops: Sequence[Whole], value: str, operators: Sequence
 def _search(writer: Writer) -> None:
     """The place of an extreme, of a whole tensor or of each row."""
     pick, chance = writer.scope.pick, writer.scope.chance
-    array = _some(writer, 1, 2)
+    array = some(writer, 1, 2)
     order = list(range(len(array.sizes)))
     writer.scope.random.shuffle(order)
     rows = len(order) > 1 and chance(0.4)
@@ -89,10 +89,10 @@ def _search(writer: Writer) -> None:
         if position == rows:
             for line in start:
                 writer.line(line)
-        loops[axis] = _over(writer, array.sizes[axis], pick((0, 0, 0, 1)), back=chance(0.15))
+        loops[axis] = over(writer, array.sizes[axis], pick((0, 0, 0, 1)), back=chance(0.15))
     if chance(0.1):
         writer.leave()
-    value = _element(writer, array, [loops[axis] for axis in sorted(loops)])
+    value = element(writer, array, [loops[axis] for axis in sorted(loops)])
     value = pick((value, value, f"abs({value})", f"-{value}", f"({value} * 2)", f"({value} - t)"))
     _note(writer, value, loops[order[-1]])
     if rows:
@@ -121,12 +121,12 @@ def _flag(writer: Writer) -> None:
     """A flag that some iteration raises."""
     pick, chance = writer.scope.pick, writer.scope.chance
     writer.line(f"k = {pick(('0', 'False', '0', '2'))}")
-    array = _some(writer, 1, 2)
-    loops = [_over(writer, size) for size in array.sizes]
+    array = some(writer, 1, 2)
+    loops = [over(writer, size) for size in array.sizes]
     if chance(0.3):
         _own(writer, loops, writer.phrases.number(1), ("=",))
     writer.scope.guardable = False
-    test = f"{_element(writer, array, loops)} {pick(('>', '==', '!=', '<'))} {writer.phrases.leaf()}"
+    test = f"{element(writer, array, loops)} {pick(('>', '==', '!=', '<'))} {writer.phrases.leaf()}"
     writer.scope.guardable = True
     writer.line(f"if {test}:")
     writer.line(f"    k = {pick(('1', '1', 'True', '3', 'n'))}")
@@ -145,48 +145,48 @@ def _flag(writer: Writer) -> None:
 def _product(writer: Writer) -> None:
     """A matrix product, or something like it, with its loops in any order."""
     pick = writer.scope.pick
-    target, one, other = _some(writer, 2, 1, written=True), _some(writer, 2), _some(writer, 2, 1)
+    target, one, other = some(writer, 2, 1, written=True), some(writer, 2), some(writer, 2, 1)
     sizes = [*target.sizes[:2], pick(one.sizes)]
     order = list(range(len(sizes)))
     writer.scope.random.shuffle(order)
     loops: dict[int, Whole] = {}
     for axis in order:
-        loops[axis] = _over(writer, sizes[axis])
+        loops[axis] = over(writer, sizes[axis])
         if axis == 0 and pick((True, False, False)) and len(order) > 1:
-            writer.guarded(f"{_element(writer, target, [loops[0]])} = {pick(('0', '1', 's'))}")
+            writer.guarded(f"{element(writer, target, [loops[0]])} = {pick(('0', '1', 's'))}")
     own, last = [loops[axis] for axis in range(len(sizes) - 1)], loops[len(sizes) - 1]
-    left, right = _element(writer, one, [own[0], last]), _element(writer, other, [last, own[-1]])
+    left, right = element(writer, one, [own[0], last]), element(writer, other, [last, own[-1]])
     value = pick((f"{left} * {right}", f"{left} * {right}", f"min({left}, {right})", f"{left} - {right}"))
-    element = _element(writer, target, own)
+    place = element(writer, target, own)
     form = pick(("{0} += {1}", "{0} += {1}", "{0} = {0} + {1}", "{0} = max({0}, {1})", "{0} -= {1}"))
-    writer.guarded(form.format(element, value))
+    writer.guarded(form.format(place, value))
     writer.close(len(order))
 
 
 def _elimination(writer: Writer) -> None:
     """Rows that are changed by the rows before them: imperfect nests in a loop that runs in order."""
     pick, chance = writer.scope.pick, writer.scope.chance
-    array = _some(writer, 2, written=True)
+    array = some(writer, 2, written=True)
     rows, columns = array.sizes[0], array.sizes[-1]
-    outer = _over(writer, rows)
+    outer = over(writer, rows)
     if chance(0.3):
-        writer.guarded(f"s = {_element(writer, array, [outer, outer])}")
+        writer.guarded(f"s = {element(writer, array, [outer, outer])}")
     if chance(0.4):
         inner = _from(writer, outer, rows)
-        writer.guarded(f"{_element(writer, array, [inner, outer])} {pick(('//= 2', '%= 5', '-= s', '+= k'))}")
+        writer.guarded(f"{element(writer, array, [inner, outer])} {pick(('//= 2', '%= 5', '-= s', '+= k'))}")
         writer.close(1)
     row = _from(writer, outer, rows, pick((1, 1, 0)))
     if chance(0.5):
-        pivot = _element(writer, array, [row, outer])
-        writer.guarded(f"{pivot} = ({pivot} {pick('+-*')} {_element(writer, array, [outer, outer])}) // 1 % 3")
+        pivot = element(writer, array, [row, outer])
+        writer.guarded(f"{pivot} = ({pivot} {pick('+-*')} {element(writer, array, [outer, outer])}) // 1 % 3")
     column = _from(writer, outer, columns, pick((1, 1, 0)))
-    own = _element(writer, array, [row, column])
-    value = f"{own} - {_element(writer, array, [row, outer])} * {_element(writer, array, [outer, column])}"
+    own = element(writer, array, [row, column])
+    value = f"{own} - {element(writer, array, [row, outer])} * {element(writer, array, [outer, column])}"
     writer.guarded(f"{own} = ({value}) // 1 % 5")
     writer.close(2)
     if chance(0.2):
-        swap = _over(writer, columns)
-        one, other = _element(writer, array, [outer, swap]), _element(writer, array, [Whole("0", (0, 0)), swap])
+        swap = over(writer, columns)
+        one, other = element(writer, array, [outer, swap]), element(writer, array, [Whole("0", (0, 0)), swap])
         writer.guarded(f"t = {one}")
         writer.guarded(f"{one} = {other}")
         writer.guarded(f"{other} = t % 7")
@@ -197,22 +197,22 @@ def _elimination(writer: Writer) -> None:
 def _triangle(writer: Writer) -> None:
     """Sums over a triangle, into a variable, an element or a column; substitution where the target is read."""
     pick, chance = writer.scope.pick, writer.scope.chance
-    array, other, target = _some(writer, 2), _some(writer, 1, 2), _some(writer, 1, 2, written=True)
-    outer = _over(writer, pick((array, target)).sizes[0], back=chance(0.15))
+    array, other, target = some(writer, 2), some(writer, 1, 2), some(writer, 1, 2, written=True)
+    outer = over(writer, pick((array, target)).sizes[0], back=chance(0.15))
     size = array.sizes[-1]
     variable = chance(0.5)
     writer.line("s = 0" if variable or writer.phrases.integers else "s = 0.0")
     inner = _until(writer, outer, pick((0, 1))) if chance(0.6) else _from(writer, outer, size, pick((0, 1)))
     source = pick((other, other, target))
-    value = f"{_element(writer, array, [outer, inner])} * ({_element(writer, source, [inner, outer])} % 3)"
+    value = f"{element(writer, array, [outer, inner])} * ({element(writer, source, [inner, outer])} % 3)"
     if variable:
         writer.guarded(f"s {pick(('+=', '-='))} {value}")
     else:
         own = pick(([outer, inner], [inner, outer], [outer, outer]))
-        writer.guarded(f"{_element(writer, target, own)} {pick(('+=', '-='))} {value}")
+        writer.guarded(f"{element(writer, target, own)} {pick(('+=', '-='))} {value}")
     writer.close(1)
     if variable or chance(0.3):
-        writer.guarded(f"{_element(writer, target, [outer, outer])} = {pick(('s % 7', 't - s % 5', 's % 3'))}")
+        writer.guarded(f"{element(writer, target, [outer, outer])} = {pick(('s % 7', 't - s % 5', 's % 3'))}")
     writer.close(1)
 
 
@@ -222,19 +222,19 @@ def _triangle(writer: Writer) -> None:
 def _diagonals(writer: Writer) -> None:
     """A table that is filled from its neighbours above and to the left."""
     pick, chance = writer.scope.pick, writer.scope.chance
-    array = _some(writer, 2, written=True)
+    array = some(writer, 2, written=True)
     if len(array.sizes) < 2:
         _beside(writer)
         return
     rows, columns = array.sizes[:2]
     ahead = chance(0.3)
     if chance(0.3):
-        border = _over(writer, rows)
-        writer.guarded(f"{_element(writer, array, [border, Whole('0', (0, 0))])} = {border.text} % 5")
+        border = over(writer, rows)
+        writer.guarded(f"{element(writer, array, [border, Whole('0', (0, 0))])} = {border.text} % 5")
         writer.close(1)
-    one, two = _over(writer, rows, 1, int(ahead)), _over(writer, columns, 1, int(ahead))
+    one, two = over(writer, rows, 1, int(ahead)), over(writer, columns, 1, int(ahead))
     steps = [(-1, 0), (0, -1), (-1, -1), (-1, 1), (0, 1), (1, 0)] if ahead else [(-1, 0), (0, -1), (-1, -1)]
-    reads = [_element(writer, array, [one.shifted(x), two.shifted(y)]) for x, y in steps]
+    reads = [element(writer, array, [one.shifted(x), two.shifted(y)]) for x, y in steps]
     rest = writer.phrases.number(1)
     value = pick(
         (
@@ -245,7 +245,7 @@ def _diagonals(writer: Writer) -> None:
             f"{pick(reads)} - {pick(reads)} + {rest}",
         )
     )
-    own = _element(writer, array, [one, two])
+    own = element(writer, array, [one, two])
     writer.guarded(f"{own} = ({value}) % {pick('579')}")
     writer.close(2)
 
@@ -253,13 +253,13 @@ def _diagonals(writer: Writer) -> None:
 def _beside(writer: Writer) -> None:
     """Independent statements and recurrences in one loop: parts of it may run apart."""
     pick = writer.scope.pick
-    first = _some(writer, 1, 2, written=True)
-    outer = _over(writer, first.sizes[0], 1)
+    first = some(writer, 1, 2, written=True)
+    outer = over(writer, first.sizes[0], 1)
     for _ in range(pick((2, 2, 3))):
-        array = _some(writer, 1, 2, written=True)
-        inner = [_over(writer, size) for size in array.sizes[1:2]]
-        own = _element(writer, array, [outer, *inner])
-        before = _element(writer, pick((array, first)), [outer.shifted(-1), *inner])
+        array = some(writer, 1, 2, written=True)
+        inner = [over(writer, size) for size in array.sizes[1:2]]
+        own = element(writer, array, [outer, *inner])
+        before = element(writer, pick((array, first)), [outer.shifted(-1), *inner])
         rest = writer.phrases.number(1)
         forms = (f"{own} = {rest}", f"{own} = ({before} + {rest}) % 7", f"{own} += {rest}", f"s += {rest}")
         writer.guarded(pick((*forms, f"{own} = min({before} + 1, {rest})")))
@@ -270,7 +270,7 @@ def _beside(writer: Writer) -> None:
 def _steps(writer: Writer) -> None:
     """Time steps between two tensors that change places."""
     pick, chance = writer.scope.pick, writer.scope.chance
-    target = _some(writer, 1, 2, written=True)
+    target = some(writer, 1, 2, written=True)
     sizes = target.sizes[:2]
     dtype = pick(("int64", "int32") if writer.phrases.integers else ("float32", "float64"))
     shape = ", ".join(size.text for size in sizes)
@@ -279,15 +279,15 @@ def _steps(writer: Writer) -> None:
         writer.line(f"{name} = torch.full(({shape},), {pick('0123')}, dtype=torch.{dtype})")
     one, other = (Array(name, dtype, sizes, written=True) for name in names)
     if chance(0.7):
-        loops = [_over(writer, size) for size in sizes]
-        writer.guarded(f"{_element(writer, one, loops)} = {writer.phrases.number(1)}")
+        loops = [over(writer, size) for size in sizes]
+        writer.guarded(f"{element(writer, one, loops)} = {writer.phrases.number(1)}")
         writer.close(len(loops))
     writer.open(Head(f"range({pick(('2', '3', 'min(max(m, 0), 3)'))})", (0, 2), 3))
     time = writer.scope.loops[-1]
-    loops = [_over(writer, size, 1, 1) for size in sizes]
+    loops = [over(writer, size, 1, 1) for size in sizes]
     moved = [loops[0].shifted(-1), *loops[1:]], [*loops[:-1], loops[-1].shifted(1)]
-    left, right = (_element(writer, one, places) for places in moved)
-    writer.guarded(f"{_element(writer, other, loops)} = ({left} + {right} - {_element(writer, one, loops)}) % 9")
+    left, right = (element(writer, one, places) for places in moved)
+    writer.guarded(f"{element(writer, other, loops)} = ({left} + {right} - {element(writer, one, loops)}) % 9")
     writer.close(len(loops))
     if chance(0.2):
         writer.line(f"if {time.text} % 2 == {pick('01')}:")
@@ -295,9 +295,9 @@ def _steps(writer: Writer) -> None:
     else:
         writer.line(f"{names[0]}, {names[1]} = {names[1]}, {names[0]}")
     writer.close(1)
-    loops = [_over(writer, size) for size in sizes]
-    read = _element(writer, pick((one, one, other)), loops)
-    writer.guarded(f"{_element(writer, target, loops)} {pick(('=', '+='))} {read}")
+    loops = [over(writer, size) for size in sizes]
+    read = element(writer, pick((one, one, other)), loops)
+    writer.guarded(f"{element(writer, target, loops)} {pick(('=', '+='))} {read}")
     writer.close(len(loops))
 
 
@@ -307,16 +307,16 @@ def _steps(writer: Writer) -> None:
 def _histogram(writer: Writer) -> None:
     """Updates of elements or rows whose places are data."""
     pick = writer.scope.pick
-    target, source, data = _some(writer, 1, 2, written=True), _some(writer, 1, 2), _some(writer, 1)
-    outer = _over(writer, data.sizes[0])
+    target, source, data = some(writer, 1, 2, written=True), some(writer, 1, 2), some(writer, 1)
+    outer = over(writer, data.sizes[0])
     size = target.sizes[0]
     spread = (0, max(data.limit - 1, 0)) if data.indices and not data.strays else (-(2**63), 2**63 - 1)
-    place = Whole(f"int({_element(writer, data, [outer])})", spread)
-    inner = [_over(writer, target.sizes[1])] if len(target.sizes) > 1 else []
+    place = Whole(f"int({element(writer, data, [outer])})", spread)
+    inner = [over(writer, target.sizes[1])] if len(target.sizes) > 1 else []
     own = f"{target.name}[{', '.join([kept(writer.scope, place, size), *(item.text for item in inner)])}]"
     if len(target.sizes) > 2:
-        own = _element(writer, target, [outer, *inner])
-    value = pick(("1", "1", _element(writer, source, [outer, *inner]), "s", "2"))
+        own = element(writer, target, [outer, *inner])
+    value = pick(("1", "1", element(writer, source, [outer, *inner]), "s", "2"))
     form = pick(("{0} += {1}", "{0} += {1}", "{0} = max({0}, {1})", "{0} = {0} + {1}", "{0} -= {1}", "{0} = {1}"))
     writer.guarded(form.format(own, value))
     writer.close(1 + len(inner))
@@ -327,22 +327,22 @@ def _flat(writer: Writer) -> None:
     pick = writer.scope.pick
     n, p = writer.scope.wholes[:2]
     rows, columns = pick(((n, p), (n, p), (p, n)))
-    target, source = _some(writer, 1, written=True), _some(writer, 1, 2)
+    target, source = some(writer, 1, written=True), some(writer, 1, 2)
     total = Whole(f"{rows.text} * {columns.text}", joined(rows.range, columns.range, "*"))
     if writer.scope.chance(0.35):
-        flat = _over(writer, total)
+        flat = over(writer, total)
         by, most = columns.text, max(extent(rows) - 1, 0)
         one = Whole(f"({flat.text} // {by})", (0, most) if flat.range else None)
         two = Whole(f"({flat.text} % {by})", below(extent(columns)))
-        value = f"{_element(writer, source, [one, two])} + {pick((one, two)).text}"
-        writer.guarded(f"{_element(writer, target, [flat])} {pick(('=', '+='))} {value}")
+        value = f"{element(writer, source, [one, two])} + {pick((one, two)).text}"
+        writer.guarded(f"{element(writer, target, [flat])} {pick(('=', '+='))} {value}")
         writer.close(1)
         return
-    one, two = _over(writer, rows), _over(writer, columns)
+    one, two = over(writer, rows), over(writer, columns)
     product = Whole(f"{one.text} * {columns.text}", joined(one.range, columns.range, "*"))
     place = Whole(f"{product.text} + {two.text}", joined(product.range, two.range, "+"))
-    own, read = _element(writer, target, [place]), _element(writer, source, [one, two])
-    before = _element(writer, target, [place.shifted(-1)])
+    own, read = element(writer, target, [place]), element(writer, source, [one, two])
+    before = element(writer, target, [place.shifted(-1)])
     forms = ("{0} = {1}", "{0} += {1}", "s += {0}", "{0} = ({2} + {1}) % 5", "s = max(s, {0} - {1})")
     writer.guarded(pick(forms).format(own, read, before))
     writer.close(2)
@@ -353,9 +353,9 @@ def _optional(writer: Writer) -> None:
     if writer.scope.optional is None:
         _histogram(writer)
         return
-    target, given = _some(writer, 1, 2, written=True), writer.scope.optional
-    loops = [_over(writer, size) for size in target.sizes]
-    own, read = _element(writer, target, loops), _element(writer, given, loops)
+    target, given = some(writer, 1, 2, written=True), writer.scope.optional
+    loops = [over(writer, size) for size in target.sizes]
+    own, read = element(writer, target, loops), element(writer, given, loops)
     value = writer.phrases.number(1)
     guards, writer.scope.guards = writer.scope.guards, []
     if guards:
@@ -377,8 +377,8 @@ def _optional(writer: Writer) -> None:
 def _borders(writer: Writer) -> None:
     """Conditions of an index that hold in the middle of an axis, or beyond a place that an argument says."""
     scope, pick = writer.scope, writer.scope.pick
-    target, source = _some(writer, 1, 2, written=True), _some(writer, 1, 2)
-    loops = [_over(writer, size, back=scope.chance(0.1)) for size in target.sizes]
+    target, source = some(writer, 1, 2, written=True), some(writer, 1, 2)
+    loops = [over(writer, size, back=scope.chance(0.1)) for size in target.sizes]
     index, size = loops[-1], target.sizes[-1]
     step = pick((Whole("1", (1, 1)), Whole("2", (2, 2)), scope.wholes[2]))
     near = Whole(f"{index.text} - {step.text}", joined(index.range, step.range, "-"))
@@ -393,11 +393,11 @@ def _borders(writer: Writer) -> None:
         f"not {loops[0].text} * 2 <= {step.text}",
         f"{loops[0].text} <= {index.text}",
     )
-    own = _element(writer, target, loops)
+    own = element(writer, target, loops)
     for place in (near, far)[: 1 + scope.chance(0.4)]:
         writer.line(f"if {pick(tests)}:")
         writer.level += 1
-        read = _element(writer, source, [*loops[:-1], place])
+        read = element(writer, source, [*loops[:-1], place])
         writer.guarded(f"{own} {pick(('=', '+=', '-='))} {read} % 3 + {pick(('1', index.text))}")
         writer.level -= 1
         if scope.chance(0.4):
@@ -409,15 +409,15 @@ def _borders(writer: Writer) -> None:
 def _lists(writer: Writer) -> None:
     """A list of a size that each iteration makes, and steps through again and again."""
     scope, pick = writer.scope, writer.scope.pick
-    target, source, size = _some(writer, 1, 2, written=True), _some(writer, 1, 2), pick(scope.wholes[:2])
-    outer = _over(writer, target.sizes[0])
+    target, source, size = some(writer, 1, 2, written=True), some(writer, 1, 2), pick(scope.wholes[:2])
+    outer = over(writer, target.sizes[0])
     writer.line(f"own = [{'0' if writer.phrases.integers else '0.0'}] * {size.text}")
-    turns = _over(writer, source.sizes[0])
-    item = _over(writer, size)
-    writer.guarded(f"own[{item.text}] = (own[{item.text}] + {_element(writer, source, [turns, item])} % 3) % 7")
+    turns = over(writer, source.sizes[0])
+    item = over(writer, size)
+    writer.guarded(f"own[{item.text}] = (own[{item.text}] + {element(writer, source, [turns, item])} % 3) % 7")
     writer.close(1 + scope.chance(0.5))
-    item = _over(writer, size)
-    writer.guarded(f"{_element(writer, target, [outer, item])} += own[{item.text}]")
+    item = over(writer, size)
+    writer.guarded(f"{element(writer, target, [outer, item])} += own[{item.text}]")
     writer.close(len(scope.loops))
 
 

@@ -22,6 +22,7 @@ def smooth_pattern(writer: SmoothWriter) -> None:
     source = writer.scope.pick(planes)
     writer.scope.guardable = False
     patterns = (_softmax, _online, _recurrence, _scores, _causal, _overwritten, _means, _extremes)
+    patterns += (_states, _scratch, _scattered)
     writer.scope.pick(patterns)(writer, source)
     writer.scope.guardable = True
 
@@ -145,5 +146,50 @@ def _extremes(writer: SmoothWriter, source: Array) -> None:
             writer.line(f"    {place} = {value}")
         if pick((True, False)):
             writer.add(f"{value} * {writer.element()}")
+    with writer.loop(i, Whole("3", (3, 3))), writer.loop(j, Whole(str(columns), (columns, columns))):
+        writer.add(f"{kept}[{i}, {j}] * {kept}[{i}, {j}]")
+
+
+def _states(writer: SmoothWriter, source: Array) -> None:
+    """Rows of states that steps in time change, with a sum over each row."""
+    t, i, j, state, total = (writer.name() for _ in range(5))
+    rows, columns = writer.scope.pick((("n", "p"), ("p", "n"), ("p", "p")))
+    sizes = {size.text: size for size in writer.scope.wholes}
+    writer.made.append(f"{state} = torch.zeros({rows}, {columns}, dtype=torch.float64)")
+    with writer.loop(t, source.sizes[0]), writer.loop(i, sizes[rows]):
+        writer.line(f"{total} = 0.0")
+        with writer.loop(j, sizes[columns]):
+            place = f"{state}[{i}, {j}]"
+            writer.line(f"{place} = 0.5 * {place} + math.sin({source.name}[{t}, -1]) * {writer.element()}")
+            writer.line(f"{total} += {place} * {source.name}[{t}, 0]")
+        writer.add(total)
+
+
+def _scratch(writer: SmoothWriter, source: Array) -> None:
+    """A tensor that each iteration makes, fills, changes in order and reads."""
+    i, j, kept = (writer.name() for _ in range(3))
+    size = source.sizes[1]
+    with writer.loop(i, source.sizes[0]):
+        writer.line(f"{kept} = torch.zeros({size.text}, dtype=torch.float64)")
+        with writer.loop(j, size):
+            writer.line(f"{kept}[{j}] = math.sin({source.name}[{i}, {j}]) * {writer.element()}")
+        with writer.loop(j, size, 1):
+            writer.line(f"{kept}[{j}] = {kept}[{j}] + 0.5 * {kept}[{j} - 1] * {kept}[{j}]")
+        with writer.loop(j, size):
+            writer.add(f"{kept}[{j}] * {source.name}[{i}, {j}]")
+
+
+def _scattered(writer: SmoothWriter, source: Array) -> None:
+    """Stores at places that iterations share: what the last one stores stays."""
+    i, j, kept, place = (writer.name() for _ in range(4))
+    pick, columns = writer.scope.pick, max(extent(source.sizes[1]), 1)
+    writer.made.append(f"{kept} = torch.zeros(3, {columns}, dtype=torch.float64)")
+    tables = [array for array in writer.scope.arrays if array.indices and array.sizes[0] == source.sizes[0]]
+    with writer.loop(i, source.sizes[0]):
+        writer.line(f"{place} = {f'{tables[0].name}[{i}] % 3' if tables else pick((f'{i} % 3', f'{i} * 5 % 3'))}")
+        with writer.loop(j, source.sizes[1]):
+            writer.line(f"{kept}[{place}, {j}] = {source.name}[{i}, {j}] * {writer.element()}")
+            if pick((True, False)):
+                writer.add(f"{kept}[{place}, {j}] * {source.name}[{i}, {j}]")
     with writer.loop(i, Whole("3", (3, 3))), writer.loop(j, Whole(str(columns), (columns, columns))):
         writer.add(f"{kept}[{i}, {j}] * {kept}[{i}, {j}]")
