@@ -209,7 +209,7 @@ def test_additions_never_meet_only_where_nothing_is_atomic():
     x = torch.empty(300, device="meta")
     text = heated.explain("backward", x, device="sm_90")
     assert "never meet" not in text
-    assert "  x: in place, iterations of 't' in order; it is made of 'a_adjoint', summed by atomic additions\n" in text
+    assert "  x: gather, each element is written once; it is made of 'a_adjoint', summed by atomic additions\n" in text
     assert "\n  heated_1: 1 block of 320 threads, updates of 'a_adjoint' are atomic\n" in text
 
 

@@ -10,7 +10,6 @@ Invariant: nothing on the host waits for the device; variables pass from piece t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import count
@@ -19,15 +18,15 @@ from brickwork.analysis.scalars import NONE, live_before
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.errors import CompileError
 from brickwork.ir import build
-from brickwork.ir.dtypes import BOOL, INT64, value_dtype
+from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
-    FLAT_ACCESS,
     TRUE,
     Allocate,
     Apply,
     Assign,
     Block,
+    Check,
     Expression,
     For,
     If,
@@ -39,7 +38,6 @@ from brickwork.ir.nodes import (
     Program,
     Rebind,
     Role,
-    Size,
     Statement,
     Store,
     Symbol,
@@ -54,6 +52,7 @@ from brickwork.transform.argument_facts import ArgumentFacts
 from brickwork.transform.carried_rows import with_carried_rows
 from brickwork.transform.device_kernel import make_kernel
 from brickwork.transform.explanation import GUARDS
+from brickwork.transform.fills import Fill, Filler
 from brickwork.transform.guard import conjunction
 from brickwork.transform.host_device_partition import GRID, Partition, in_order, outlives_check, partition
 from brickwork.transform.host_scalars import with_host_scalars
@@ -100,25 +99,28 @@ def outline_kernels(
         )
     shared = {key.symbol: cell} if key is not None and cell is not None else {}
 
+    filler = Filler(names, known, target)
+
     def outlined(block: Block) -> Iterator[Statement]:
+        waiting: list[Fill] = []
         for statement in block:
+            if not isinstance(statement, Allocate | Check):
+                yield from filler.together(waiting)
+                waiting.clear()
             match statement:
                 case Launch(kernel=kernel):
                     whole, given = with_host_scalars(scheduled[kernel.name], names)
                     yield from given
-                    for item in late.get(kernel.name, ()):
-                        needed = build.logical_not(item.needless)
-                        if not build.is_constant(needed, False):
-                            yield If(
-                                condition=needed, then=_fill(item.made, item.fill, names, known), loc=item.made.loc
-                            )
+                    yield from filler.unless(late.get(kernel.name, ()))
                     yield from _outline_kernel(whole, names, shared, known, carrying[kernel.name], target)
                 case Allocate(fill=fill) if fill is not None:
-                    yield from (replace(statement, fill=None), *_fill(statement, fill, names, known))
+                    yield replace(statement, fill=None)
+                    waiting.append(Fill(statement, fill))
                 case If(then=then, otherwise=otherwise):
                     yield replace(statement, then=tuple(outlined(then)), otherwise=tuple(outlined(otherwise)))
                 case _:
                     yield statement
+        yield from filler.together(waiting)
 
     return replace(program, body=tuple(outlined(program.body)))
 
@@ -440,29 +442,3 @@ def _conjuncts(condition: Expression) -> tuple[Expression, ...]:
     if isinstance(condition, Apply) and condition.operator.name == "logical_and":
         return tuple(part for operand in condition.operands for part in _conjuncts(operand))
     return (condition,)
-
-
-# ---------------------------------------------------------------- fills
-
-
-def _fill(node: Allocate, fill: Expression, names: Names, known: ArgumentFacts) -> Block:
-    """Return the launch of a kernel that fills a new tensor."""
-    tensor, kind = node.tensor, node.tensor.type
-    value = build.cast(fill, value_dtype(kind.dtype))
-    indices = [Symbol(f"i{axis}", next(names.symbols), INT64) for axis in range(kind.rank)]
-    sizes: list[Expression] = [Size(tensor=tensor, axis=axis) for axis in range(kind.rank)]
-    reads = tuple(build.read(index) for index in indices)
-    body: Block
-    if kind.contiguous and kind.rank > 1:
-        total = build.product(sizes)
-        place = (*(build.integer(0) for _ in indices[1:]), reads[-1])
-        body = (Store(tensor=tensor, indices=place, value=value, access=FLAT_ACCESS, loc=node.loc),)
-        indices, sizes = indices[-1:], [total]
-    else:
-        body = (Store(tensor=tensor, indices=reads, value=value, access=next(names.accesses), loc=node.loc),)
-    width = min(16 // kind.dtype.size, 8) if kind.contiguous else 1
-    for index, size in zip(reversed(indices), reversed(sizes), strict=True):
-        body = (For(index=index, start=build.integer(0), stop=size, body=body, role=Role.PARALLEL, width=width),)
-        width = 1
-    name = re.sub(r"\W", "_", tensor.name)  # An item of a list is named `xs[1]`.
-    return (Launch(kernel=make_kernel(f"{name}_fill_{tensor.number}", body, (), known, None)),)
