@@ -65,7 +65,7 @@ def _part(found: object, name: str, loc: Location) -> Operand:
 def _instead_of_object(found: object, name: str) -> str:
     """Return what to write for an object that is captured, or for a literal that is no number."""
     if isinstance(found, complex):
-        return "compute with the real and the imaginary part"
+        return "compute with the real and the imaginary part, or with a class that has both, such as a NamedTuple"
     numbers = [key for key, item in vars(found).items() if is_number(item)] if hasattr(found, "__dict__") else []
     if isinstance(found, enum.Enum):
         return f"write the number that it stands for, `{name}.value`"

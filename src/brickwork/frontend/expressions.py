@@ -239,6 +239,9 @@ def _binary(state: State, frame: Frame, node: ast.BinOp, loc: Location) -> Opera
     name = BINARY.get(type(node.op), "matmul")
     if any(isinstance(side, Record) for side in sides) or name == "matmul":
         return binary_operand(state, frame, name, sides, node)
+    lists = [side for side in sides if isinstance(side, Grown | Items)]
+    if name == "add" and len(lists) == len(sides):
+        return state.join_lists(state, frame, lists, node)
     if is_of_rows(state, sides):
         return combined(state, sides, lambda pair: binary(state, name, pair[0], pair[1], loc), loc)
     left, right = scalar(state, sides[0], frame.loc(node.left)), scalar(state, sides[1], frame.loc(node.right))

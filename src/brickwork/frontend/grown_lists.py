@@ -321,14 +321,33 @@ def take_items(
     most: Expression,
     item: Callable[[Expression], Operand],
     loc: Location,
+    start: Expression | None = None,
 ) -> None:
-    """Let a list have `count` items, and at most `most` of them; `item` gives each by its place."""
+    """Let a list have `count` items, and at most `most` of them, behind the first `start`; `item` gives each."""
+    start = integer(0, loc) if start is None else start
     _note_form(state, target, item(integer(0, loc)), loc)
     if target.site not in state.bounded:
         state.bounds[target.site].append(most)
-    _check_room(state, target, "le", "has room for {0} items, and gets {1}", count, loc)
-    emit_loop(state, count, lambda turn: store_at(state, target, turn, item(turn), loc), loc)
-    _set_length(state, target, count, loc)
+    total = add(start, count, loc)
+    _check_room(state, target, "le", "has room for {0} items, and gets {1}", total, loc)
+
+    def put(turn: Expression) -> None:
+        place = add(start, turn, loc)
+        state.nonnegative.add(place)
+        store_at(state, target, place, item(turn), loc)
+
+    emit_loop(state, count, put, loc)
+    _set_length(state, target, total, loc)
+
+
+def append_items(state: State, target: Grown, source: Grown, loc: Location) -> None:
+    """Add the items of another list."""
+    if source.form is None:
+        return
+    start, count = (state.pin(length(state, each, loc), "length") for each in (target, source))
+    state.nonnegative |= {start, count}
+    most = most_items(source, loc)
+    take_items(state, target, count, most, lambda turn: item_at(state, source, turn, loc), loc, start)
 
 
 def reverse(state: State, found: Grown, loc: Location) -> None:

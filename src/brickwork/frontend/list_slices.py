@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from brickwork.frontend.expressions import slice_operands
-from brickwork.frontend.grown_lists import append, most_items, new_list, take_items
+from brickwork.frontend.grown_lists import append, append_items, most_items, new_list, take_items
 from brickwork.frontend.indexing import load
 from brickwork.frontend.iterables import item, over, trips
 from brickwork.frontend.lowering_state import Frame, State
@@ -50,6 +51,24 @@ def slice_list(state: State, frame: Frame, owner: Grown | View | Items, node: as
         made = new_list(state, "list", key, loc)
         most = most_items(owner, loc) if isinstance(owner, Grown) else trips(source, loc)
         take_items(state, made, part.size, most, taken, loc)
+        return made
+
+
+def join_lists(state: State, frame: Frame, sides: Sequence[Grown | Items], node: ast.BinOp) -> Operand:
+    """Return `a + b` of lists or of tuples."""
+    loc, key = frame.loc(node), ((*frame.path, place(node)), "list")
+    known = [side for side in sides if isinstance(side, Items)]
+    if len(known) == len(sides) and key not in state.growth and key not in state.arrays:
+        is_list = any(side.site is not None for side in known)
+        return Items(tuple(item for side in known for item in side.items), key if is_list else None)
+    with state.in_kernel():
+        made = new_list(state, "list", key, loc)
+        for side in sides:
+            if isinstance(side, Grown):
+                append_items(state, made, side, loc)
+                continue
+            for one in side.items:
+                append(state, made, one, loc)
         return made
 
 

@@ -20,7 +20,7 @@ from brickwork.frontend.grown_forms import call_comparing, extend
 from brickwork.frontend.host import Host, is_host_expression, lower_host, scratch
 from brickwork.frontend.inlining import inline
 from brickwork.frontend.list_rooms import allocate_grown
-from brickwork.frontend.list_slices import slice_list
+from brickwork.frontend.list_slices import join_lists, slice_list
 from brickwork.frontend.lists import make_list
 from brickwork.frontend.lowering_state import (
     Frame,
@@ -195,6 +195,7 @@ def _begin(definition: Definition, signature: Signature, known: Known, key: Symb
         make_list=partial(make_list, assign=assign_target),
         extend=partial(extend, assign=assign_target),
         slice_list=slice_list,
+        join_lists=join_lists,
         call_comparing=call_comparing,
         types=known.types,
         arrays=known.arrays,

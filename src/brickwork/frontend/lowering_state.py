@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import types
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
 from typing import TypeAlias
@@ -226,6 +226,7 @@ class State:
     make_list: Callable[[State, Frame, ast.expr, str], Operand]
     extend: Callable[[State, Frame, Grown, ast.expr], None]
     slice_list: Callable[[State, Frame, Grown | View | Items, ast.Subscript], Operand]
+    join_lists: Callable[[State, Frame, Sequence[Grown | Items], ast.BinOp], Operand]
     call_comparing: Callable[[State, Frame, Grown, str, ast.Call], Operand | None]
     types: dict[Key, ValueType] = field(default_factory=dict[Key, ValueType])
     arrays: set[Key] = field(default_factory=set[Key])

@@ -86,6 +86,8 @@ SUPPORTED = (
 INSTEAD = {
     "builtins.print": "leave it out, and step through `.python(...)` of the operator in a debugger; or print in the"
     " function before it is decorated",
+    "builtins.complex": "compute with the real and the imaginary part, or with a class that has both and methods for"
+    " operators, such as a NamedTuple",
     "builtins.str": "write an f-string as the message of the `assert`",
     "builtins.type": "leave it out: annotations say the types; `x.dtype` and `x.ndim` can be asked for",
     "builtins.map": "write a `for` loop, or `[f(v) for v in x]`",

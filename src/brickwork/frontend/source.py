@@ -21,6 +21,7 @@ from brickwork.frontend.environment import MISSING, Missing, constant_items, int
 from brickwork.frontend.match_statements import Matches
 from brickwork.frontend.rules import error
 from brickwork.frontend.syntax import all_nodes
+from brickwork.frontend.text_items import TextItems
 from brickwork.frontend.value_classes import is_value, snapshot
 from brickwork.records import dataclass
 
@@ -118,7 +119,10 @@ def parse(function: Callable[..., object], *, lambdas: bool = False) -> SourceFu
     Listed(found, _builtin(function, found)).visit(found)
     if any(isinstance(item, ast.Match) for item in all_nodes(found)):
         Matches(found).visit(found)
-    return SourceFunction(found, place.file, text, capture(function, found), function)
+    captured = capture(function, found)
+    items = TextItems(captured, _builtin(function, found))
+    items.visit(found)
+    return SourceFunction(found, place.file, text, captured | items.tables, function)
 
 
 def _builtin(function: types.FunctionType, node: ast.FunctionDef) -> frozenset[str]:
@@ -194,11 +198,29 @@ def rebound_names(function: ast.FunctionDef) -> frozenset[str]:
     for node in outer:
         inner = [item for item in all_nodes(node) if isinstance(item, ast.For) and item is not node]
         again |= {name for item in inner for name in _targets(item) & _targets(node)}
-    return frozenset(again) | frozenset(
-        node.id
-        for node in nodes
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in loop_targets
+    return (
+        frozenset(again)
+        | _read_behind(function)
+        | frozenset(
+            node.id
+            for node in nodes
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in loop_targets
+        )
     )
+
+
+def _read_behind(function: ast.FunctionDef) -> frozenset[str]:
+    """Return the names of the heads of loops that are read outside of these loops."""
+    loops = [node for node in all_nodes(function) if isinstance(node, ast.For)]
+    names = frozenset(name for node in loops for name in _targets(node))
+    inside = {
+        id(item)
+        for node in loops
+        for item in all_nodes(node)
+        if isinstance(item, ast.Name) and item.id in _targets(node)
+    }
+    nodes = [item for item in all_nodes(function) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Load)]
+    return frozenset(item.id for item in nodes if item.id in names and id(item) not in inside)
 
 
 def _targets(node: ast.For) -> frozenset[str]:
