@@ -85,7 +85,7 @@ def unswitch_nests(block: Block, analysis: Analysis) -> Block:
             case For(body=(If(condition=condition, otherwise=()) as found,)) if _runs_in_parallel(
                 statement, analysis
             ) and _may_be_asked_around(condition, changing):
-                return (replace(found, then=(replace(statement, body=found.then),)),)
+                return (replace(found, then=visit(replace(statement, body=found.then))),)
             case _:
                 return (statement,)
 

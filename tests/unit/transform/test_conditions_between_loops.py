@@ -10,12 +10,13 @@ import pytest
 import torch
 
 from brickwork.analysis.analyse import analyse
-from brickwork.ir.nodes import Check, If, Kernel, Launch
+from brickwork.ir.nodes import Check, For, If, Kernel, Launch
 from brickwork.ir.walk import statements, walk
 from brickwork.transform.sink import sink
 from brickwork.transform.unswitch import unswitch, unswitch_nests
 from support.changes import GIVEN, changed
 from support.lowering import program_of
+from support.scheduling import kernel_of
 
 Tensor = torch.Tensor
 
@@ -223,6 +224,29 @@ def test_conditions_of_all_iterations_are_asked_once():
     assert changed(asks_a_number, asked_around, 1)
     assert not changed(asks_an_element, asked_around, 1)
     assert not changed(asks_its_index, asked_around, 1)
+
+
+def asks_two_numbers(x: Tensor, y: Tensor, n: Tensor, m: Tensor, h: int) -> None:
+    for i in range(x.shape[0]):
+        if h > 0:
+            if h < 4:
+                y[i] = x[i]
+
+
+def asks_an_element_then(x: Tensor, y: Tensor, n: Tensor, m: Tensor, h: int) -> None:
+    for i in range(x.shape[0]):
+        if h > 0:
+            if x[i] > 2.0:
+                y[i] = x[i]
+
+
+def test_conditions_in_one_another_are_asked_once():
+    """So are those of an element that several loops add to: each may have no iteration."""
+    for function, inside in ((asks_two_numbers, For), (asks_an_element_then, If)):
+        (outer,) = asked_around(kernel_of(function, *GIVEN, 2)).body
+        assert isinstance(outer, If)
+        innermost = [node for node in statements((outer,)) if isinstance(node, For | If)][-1]
+        assert isinstance(innermost, inside)
 
 
 def sums_in_a_window(x: Tensor, y: Tensor, n: Tensor, m: Tensor, h: int) -> None:
