@@ -89,11 +89,11 @@ def gather(program: Program, names: Names) -> Program:
             continue
         fresh = untouched(program.body[:place]).keys() - _exchanged(statement.kernel)
         results = _needed(program, program.body[place + 1 :])
-        source = replace(
-            statement.kernel, body=joined_updates(partial_sums(tables_first(statement.kernel.body), names), names)
-        )
+        grid = program.device != "cpu"
+        summed = partial_sums(tables_first(statement.kernel.body), names, grid=grid)
+        source = replace(statement.kernel, body=joined_updates(summed, names))
         before = preconditions_of(program.body[:place], source.body)
-        gatherer = _Gatherer(source, names, set(fresh), before, grid=program.device != "cpu")
+        gatherer = _Gatherer(source, names, set(fresh), before, grid=grid)
         changed = fold_zero_sums(without_dead(gatherer.block(source.body, 0), results, before))
         kernel = with_body(statement.kernel, changed, (*statement.kernel.facts, *_facts(gatherer.allocated)))
         filled = frozenset(gatherer.covered)

@@ -15,11 +15,12 @@ iteration that adds, so that the element may be none, and so may what tells its 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
 from brickwork.analysis.definitions import definitions_in
+from brickwork.analysis.scalars import NONE, live_before
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.effects import effects
@@ -39,16 +40,16 @@ from brickwork.ir.nodes import (
     Symbol,
     Tensor,
 )
-from brickwork.ir.walk import read_symbols, rewrite, statements, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, statements, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.autodiff.slices import Place, accumulations, loads, slice_of
 from brickwork.transform.scratch import Names
 
 
-def partial_sums(block: Block, names: Names) -> Block:
-    """Return the block with the contributions of inner loops added first where that is of use."""
-    return tuple(_nest(item, names) if isinstance(item, For) else item for item in block)
+def partial_sums(block: Block, names: Names, *, grid: bool = False) -> Block:
+    """Return the block with the contributions of inner loops added first where that is of use, for a `grid` or not."""
+    return tuple(_nest(item, names, grid=grid) if isinstance(item, For) else item for item in block)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +62,19 @@ class _Sum:
     added: Expression
 
 
-def _nest(root: For, names: Names) -> For:
+def _nest(root: For, names: Names, *, grid: bool) -> For:
     stored = effects(root).stores
     searched = _searched(root)
     sums: dict[int, list[_Sum]] = {}
-    for tensor, updates in accumulations(root).items():
+    updated = accumulations(root)
+    around = [place.loops for updates in updated.values() for place, _ in updates]
+    for tensor, updates in updated.items():
         scatters = any(_is_found(place.store.indices, searched) for place, _ in updates)
         for place, added in updates:
             fixed = _fixing(place)
             if fixed is None or _is_once(place, fixed.loop):
+                continue
+            if grid and not scatters and _is_kept(fixed.loop, around, updated):
                 continue
             moves = place.loops[0].index in read_symbols(fixed.indices)
             if scatters or (not moves and _depends(place, added, fixed.loop, stored)):
@@ -171,6 +176,17 @@ def _depends(place: Place, added: Expression, loop: For, stored: frozenset[Tenso
         return True
     needs = slice_of(place, read_symbols(added), place.branches, stored)
     return needs is None or any(loop in kept.loops for kept in needs.kept)
+
+
+def _is_kept(loop: For, around: Sequence[Sequence[For]], updated: Collection[Tensor]) -> bool:
+    """Whether iterations of a loop depend on no other, and what they add is kept for updates of loops inside.
+
+    So it is for the weights of `f(x * w + b)`: each iteration sums for itself, and what is kept is added for `b`, too.
+    """
+    inside = any(loop in loops[:-1] for loops in around)
+    carried = live_before(loop.body, NONE) & assigned_symbols(loop.body)
+    found = effects(loop.body)
+    return inside and not carried and not (found.loads & found.stores).difference(updated)
 
 
 def _rewritten(block: Block, sums: Mapping[int, list[_Sum]], names: Names) -> Iterator[Statement]:

@@ -5,10 +5,18 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
+import pytest
 import torch
 
 import brickwork as bw
+from brickwork.frontend.definition import define
+from brickwork.frontend.lower import lower
+from brickwork.ir.signature import Signature
+from brickwork.transform.derive import Backward, derive
+from support.derivatives import interpreted
+from support.tensors import argument_type
 
 Tensor = torch.Tensor
 
@@ -36,7 +44,33 @@ def scaled_rows(x: Tensor, w: Tensor) -> Tensor:
     return y
 
 
-def nests(function: Callable[..., Tensor], *sizes: tuple[int, int], device: str) -> list[set[str]]:
+def filtered(x: Tensor, w: Tensor) -> Tensor:
+    """Return a convolution with a bias, the first of the weights."""
+    y = x.new_empty((x.shape[0], w.shape[0], x.shape[1] - w.shape[1] + 2))
+    for n in range(x.shape[0]):
+        for f in range(w.shape[0]):
+            for t in range(y.shape[2]):
+                s = w[f, 0]
+                for k in range(1, w.shape[1]):
+                    s += x[n, t + k - 1] * w[f, k]
+                y[n, f, t] = math.sin(s)
+    return y
+
+
+def carried(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+    y = x.new_empty((x.shape[0], w.shape[0], x.shape[1]))
+    for n in range(x.shape[0]):
+        for f in range(w.shape[0]):
+            s = 0.0
+            for t in range(x.shape[1]):
+                s = math.sin(s) + b[f]
+                for k in range(w.shape[1]):
+                    s += x[n, t] * w[f, k]
+                y[n, f, t] = s
+    return y
+
+
+def nests(function: Callable[..., Tensor], *sizes: tuple[int, ...], device: str) -> list[set[str]]:
     """Return which tensors each nest of the gradient stores into."""
     given = [torch.empty(size, device="meta", requires_grad=True) for size in sizes]
     text = bw.op(f"bwproducts::{function.__name__}_{device}")(function).inspect("backward ir", *given, device=device)
@@ -54,3 +88,33 @@ def test_both_factors_have_nests_of_their_own_on_a_grid() -> None:
 
 def test_rows_that_share_no_product_stay_in_their_nest() -> None:
     assert {"x_gradient"} not in nests(scaled_rows, (3, 4), (1, 4), device="sm_90")
+
+
+def test_a_bias_is_gathered_from_what_is_kept_for_the_weights() -> None:
+    """The nest that computes it again has no sum of its own over places, so that these are independent."""
+    assert nests(filtered, (3, 9), (2, 4), device="sm_90")[0] == {"s_adjoint_kept"}
+
+
+def test_a_sum_stays_in_a_loop_that_carries_a_state() -> None:
+    assert "b_gradient_kept" in nests(carried, (3, 9), (2, 4), (2,), device="sm_90")[0]
+
+
+@pytest.mark.parametrize(
+    ("function", "sizes"),
+    [(activated, ((3, 4), (2, 4))), (filtered, ((3, 9), (2, 4))), (carried, ((3, 5), (2, 4), (2,)))],
+    ids=["activated", "filtered", "carried"],
+)
+def test_gradients_are_those_of_the_loops(function: Callable[..., Tensor], sizes: tuple[tuple[int, ...], ...]) -> None:
+    """A program for a grid gives what one for a processor gives, whose nests keep the scatter's order."""
+    torch.manual_seed(0)
+    given = [torch.randn(size) for size in sizes]
+    grown = torch.randn_like(bw.op(f"bwproducts::{function.__name__}_plain")(function)(*given))
+    signature = Signature(tuple(map(argument_type, given)))
+    program = lower(define(function), signature)
+    added = replace(signature, arguments=(*signature.arguments, argument_type(grown)))
+    wanted = Backward((True,) * len(given))
+    one, other = (
+        interpreted(derive(replace(program, device=device), wanted, added), [*given, grown])
+        for device in ("cpu", "cuda")
+    )
+    torch.testing.assert_close(one, other)
