@@ -9,9 +9,7 @@ The loop left is a search (`analysis/searches.py`), which has no derivative, ins
 tape. A comparison that takes equal values keeps the last place. NaN is never taken, so that it has no place. Where a
 result tells the place, nothing is left of the loop (`saved_places.py`), whatever is chosen.
 
-Branches may stand around what is compared, and two loops over a window, one in the other, are taken as one. Only
-elements are chosen so that no other iteration around reads (each loop's index stands alone in an index of its own), or
-that those of one of the loops around do not share.
+Branches may stand around what is compared, and two loops over a window, one in the other, are taken as one.
 What stands at a place of a window that slides (`x[i + p, j + q]`) is read by a loop over all places, which adds zeros
 at the others: so each element's gradient is a sum over windows. Those of other windows that overlap would be added to
 at places that nothing tells beforehand. Invariant: every variable has the same value afterwards, bit for bit.
@@ -24,6 +22,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 
+from brickwork.analysis.scalars import live_before
 from brickwork.analysis.searches import MIRRORED, without_numbers
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, INT64
@@ -160,7 +159,6 @@ class _Finder:
         forms = {item.best: self.form(loop, item, kept[item.best], around) for item in found}
         apart = (item for item in found if forms[item.best] is not _Form.SUMMED)
         told = {item.best: place for item in apart if (place := self.told(loop, item, after)) is not None}
-        found = [item for item in found if item.best in told or forms[item.best] is not None]
         fresh = {item.best: self.names.symbol(item.best.name, item.best.dtype) for item in found}
         places = {item.best: self.names.symbol(f"{loop.index.name}_place", INT64) for item in found}
         for item in found:
@@ -225,8 +223,8 @@ class _Finder:
             return None
         return tuple(_reopened(item, outer, inner, divisor) if isinstance(item, For) else item for item in found)
 
-    def ahead(self, loop: For, item: _Extreme) -> tuple[Assign, ...] | None:
-        """Return the assignments that lead to an extreme's value, or None if its place is of no use."""
+    def ahead(self, loop: For, item: _Extreme) -> Block | None:
+        """Return the assignments, and branches of such, that lead to a value, or None if its place is of no use."""
         changing = assigned_symbols(loop.body)
         bounds = (loop.start, loop.stop)
         others = tuple(node for node in loop.body if node is not item.statement)
@@ -237,43 +235,46 @@ class _Finder:
             return None
         if effects(loop.body).jumps:
             return None
-        ahead: list[Assign] = []
+        ahead: list[Statement] = []
         needed = read_symbols((*guarded, item.value)) & changing - {node.symbol for node in item.inside}
         for node in reversed(loop.body[: loop.body.index(item.statement)]):
-            if isinstance(node, Assign) and node.symbol in needed:
-                ahead.insert(0, node)
-                needed = (needed - {node.symbol}) | (read_symbols(node.value) & changing)
-            elif needed & assigned_symbols(node):
+            if not needed & assigned_symbols(node):
+                continue
+            if not _only_assigns(node):
                 return None
-        whole = (*ahead, *item.inside)
-        once = len({node.symbol for node in whole}) == len(whole)
-        read = (*(node.value for node in whole), *item.conditions, item.value)
+            ahead.insert(0, node)
+            needed = live_before((node,), needed) & changing
+        read = (*ahead, *item.inside, *item.conditions, item.value)
         stored = {node.tensor for node in statements(loop.body) if isinstance(node, Store | Local)}
-        if needed or not once or effects(read).draws:
+        if needed or effects(read).draws:
             return None
         loads = [node for node in walk(read) if isinstance(node, Load)]
         return None if any(node.tensor in stored for node in loads) else tuple(ahead)
 
-    def form(self, loop: For, item: _Extreme, ahead: Sequence[Assign], around: Sequence[Symbol]) -> _Form | None:
-        """Return how what stands at the place of a value is read, or None if the place is of no use."""
+    def form(self, loop: For, item: _Extreme, ahead: Block, around: Sequence[Symbol]) -> _Form:
+        """Return how what stands at the place of a value is read.
+
+        It is added up only where all variables of it are assigned once, and in no branch.
+        """
         chosen = self.chosen(item, ahead)
         alone = [node for node in chosen if _is_alone(node, loop, around)]
         if len(alone) == len(chosen):
             return _Form.DIRECT
-        values = {node.symbol: node.value for node in (*ahead, *item.inside)}
-        sliding = [node for node in chosen if _slides(node, values, around)]
+        assigned = [node for node in (*ahead, *item.inside) if isinstance(node, Assign)]
+        values = {node.symbol: node.value for node in assigned}
+        once = len(values) == len(assigned) == len(ahead) + len(item.inside)
+        sliding = [node for node in chosen if once and _slides(node, values, around)]
         if sliding and all(node in alone or node in sliding or _is_of(node, values, around) for node in chosen):
             return _Form.SUMMED
-        apart = all(node in alone or _is_apart(node, loop, around[:-1]) for node in chosen)
-        return _Form.DIRECT if apart else None
+        return _Form.DIRECT
 
-    def chosen(self, item: _Extreme, ahead: Sequence[Assign]) -> list[Load]:
+    def chosen(self, item: _Extreme, ahead: Block) -> list[Load]:
         """Return the active elements that a value is made of."""
-        read = (*(node.value for node in (*ahead, *item.inside)), item.value)
+        read = (*ahead, *item.inside, item.value)
         return [node for node in walk(read) if isinstance(node, Load) and node.tensor in self.active]
 
     def place(
-        self, loop: For, item: _Extreme, ahead: Sequence[Assign], place: Symbol, *, summed: bool, told: bool
+        self, loop: For, item: _Extreme, ahead: Block, place: Symbol, *, summed: bool, told: bool
     ) -> Iterator[Statement]:
         """Yield the assignment of what stands at the place of a value.
 
@@ -292,7 +293,7 @@ class _Finder:
             then = self.if_better(loop, item, ahead, place, then) if told else then
             yield If(condition=inside, then=then, loc=loop.loc)
 
-    def if_better(self, loop: For, item: _Extreme, ahead: Sequence[Assign], place: Symbol, then: Block) -> Block:
+    def if_better(self, loop: For, item: _Extreme, ahead: Block, place: Symbol, then: Block) -> Block:
         """Return a block in a branch that is taken if what stands at a place is better than the value before.
 
         Both compute that value: where the branch is not taken, it has no adjoint, which might be 0 times infinity.
@@ -306,9 +307,7 @@ class _Finder:
         noted = _within(guards, (replace(none, value=better),))
         return (none, *again, *noted, If(condition=build.read(found), then=then, loc=hit.loc))
 
-    def summed(
-        self, loop: For, item: _Extreme, ahead: Sequence[Assign], place: Symbol, inside: Expression
-    ) -> Iterator[Statement]:
+    def summed(self, loop: For, item: _Extreme, ahead: Block, place: Symbol, inside: Expression) -> Iterator[Statement]:
         """Yield a loop that adds up what stands at a place and zeros: its gradients have a gather form.
 
         Adding to -0.0 leaves every number as it is.
@@ -324,15 +323,13 @@ class _Finder:
         yield replace(loop, index=index, body=(*again, *added))
         yield If(condition=inside, then=(replace(hit, value=build.read(chosen)),), loc=loop.loc)
 
-    def copy(
-        self, loop: For, item: _Extreme, ahead: Sequence[Assign], index: Symbol
-    ) -> tuple[Block, tuple[If, ...], Assign]:
+    def copy(self, loop: For, item: _Extreme, ahead: Block, index: Symbol) -> tuple[Block, tuple[If, ...], Assign]:
         """Return what leads to a value in an iteration, the branches around it, and what assigns it its best variable.
 
         They have accesses and variables of their own.
         """
-        whole = (*ahead, *item.inside)
-        fresh = {node.symbol: self.names.symbol(node.symbol.name, node.symbol.dtype) for node in whole}
+        assigned = sorted(assigned_symbols((*ahead, *item.inside)), key=lambda symbol: symbol.number)
+        fresh = {symbol: self.names.symbol(symbol.name, symbol.dtype) for symbol in assigned}
         end = Assign(symbol=item.best, value=item.value, loc=item.own.loc)
 
         def visit(node: Node) -> Node:
@@ -350,6 +347,18 @@ class _Finder:
         bare = (replace(guard, then=guard.then[:-1]) for guard in item.guards)
         guards = (own(guard) for guard in bare)
         return tuple(map(own, ahead)), tuple(replace(guard, then=(*guard.then, end)) for guard in guards), own(end)
+
+
+@legality
+def _only_assigns(statement: Statement) -> bool:
+    """Whether a statement is an assignment, or branches of such."""
+    match statement:
+        case Assign():
+            return True
+        case If(then=then, otherwise=otherwise):
+            return all(map(_only_assigns, (*then, *otherwise)))
+        case _:
+            return False
 
 
 def _outside(loop: For, item: _Extreme) -> Expression:
@@ -486,16 +495,6 @@ def _is_taken(then: Block, best: Symbol, value: Expression) -> bool:
     direct = len(assigned) == 1 and assigned[0] in then
     same = direct and without_numbers(assigned[0].value) == without_numbers(value)
     return same and not read_symbols(value) & assigned_symbols(then)
-
-
-def _is_apart(load: Load, loop: For, around: Sequence[Symbol]) -> bool:
-    """Whether the index of a loop around stands alone in an index of its own, and nothing that the loop assigns."""
-    changing = assigned_symbols(loop.body) | {loop.index}
-    read = [read_symbols(index) for index in load.indices]
-    return any(
-        len(symbols & {*around}) == 1 and not symbols & changing and sum(bool(symbols & other) for other in read) == 1
-        for symbols in read
-    )
 
 
 def _slides(load: Load, values: Mapping[Symbol, Expression], around: Sequence[Symbol]) -> bool:

@@ -221,7 +221,109 @@ def read_on_the_way(x: torch.Tensor, first: float) -> torch.Tensor:
     return out
 
 
+def nearest(x: torch.Tensor, first: float) -> torch.Tensor:
+    """What is compared is computed in branches, of elements that other rows read, too."""
+    out = x.new_zeros((x.shape[0],))
+    for i in range(x.shape[0]):
+        m = first
+        for j in range(x.shape[0] - 1, -1, -1):
+            for k in range(x.shape[1]):
+                d = x[i, k] - x[j, x.shape[1] - 1 - k]
+                t = 2.0
+                if d < 0:
+                    if j % 2 == 0:
+                        s = -d
+                    else:
+                        s = 3 * d
+                        t = s + 1
+                else:
+                    s = d - x[j, k]
+                s = s - t
+                m = max(m, s)
+        out[i] = m
+    return out
+
+
+def nearest_of_all(x: torch.Tensor, first: float) -> torch.Tensor:
+    """Elements that all iterations share are those that are chosen."""
+    out = x.new_zeros((x.shape[0],))
+    for i in range(x.shape[0]):
+        m = first
+        for k in range(x.shape[1]):
+            m = min(m, x[0, k] - x[i, 0])
+        out[i] = m
+    return out
+
+
+def carried_in_a_branch(x: torch.Tensor, first: float) -> torch.Tensor:
+    """What is compared may be of an iteration before."""
+    out = x.new_zeros((x.shape[0],))
+    for i in range(x.shape[0]):
+        m = first
+        s = 0.5
+        for j in range(x.shape[1]):
+            if x[i, j] > 0:
+                s = x[i, j]
+            m = max(m, s + x[i, j])
+        out[i] = m
+    return out
+
+
+def carried_by_another(x: torch.Tensor, first: float) -> torch.Tensor:
+    """One branch assigns what the other leaves as it was."""
+    out = x.new_zeros((x.shape[0],))
+    for i in range(x.shape[0]):
+        m = first
+        s = 0.5
+        for j in range(x.shape[1]):
+            if x[i, j] > 0:
+                t = s
+                s = x[i, j]
+            else:
+                t = 1.0
+            m = max(m, t + x[i, j])
+        out[i] = m
+    return out
+
+
+def stored_in_a_branch(x: torch.Tensor, first: float) -> torch.Tensor:
+    """A branch that leads to what is compared stores, too."""
+    out = x.new_zeros((x.shape[0],))
+    for i in range(x.shape[0]):
+        m = first
+        for j in range(x.shape[1]):
+            s = x[i, j]
+            if s > 0:
+                s = s + 1
+                out[i] = 2.0
+            m = max(m, s)
+        out[i] += m
+    return out
+
+
+def stored_in_the_other(x: torch.Tensor, first: float) -> torch.Tensor:
+    """The other branch that leads to what is compared stores."""
+    out = x.new_zeros((x.shape[0],))
+    for i in range(x.shape[0]):
+        m = first
+        for j in range(x.shape[1]):
+            if x[i, j] > 0:
+                s = x[i, j] + 1
+            else:
+                s = -x[i, j]
+                out[i] = 2.0
+            m = max(m, s)
+        out[i] += m
+    return out
+
+
 FUNCTIONS = (
+    nearest,
+    nearest_of_all,
+    carried_in_a_branch,
+    carried_by_another,
+    stored_in_a_branch,
+    stored_in_the_other,
     greatest,
     least_last,
     from_the_first,
@@ -297,7 +399,7 @@ def test_rows_belong_to_blocks_of_threads_on_a_grid() -> None:
 
 @pytest.mark.parametrize(
     "function",
-    [windows, panes, last_of_panes, diagonals, fields, steps, padded, chosen_some],
+    [windows, panes, last_of_panes, diagonals, fields, steps, padded, chosen_some, nearest, nearest_of_all],
     ids=lambda item: item.__name__,
 )
 def test_windows_have_no_tape(function: Callable[..., Any]) -> None:
@@ -305,7 +407,19 @@ def test_windows_have_no_tape(function: Callable[..., Any]) -> None:
     assert not any(isinstance(node, Allocate) and "tape" in node.tensor.name for node in walk(program))
 
 
-@pytest.mark.parametrize("function", [left_early, by_itself, read_on_the_way], ids=lambda item: item.__name__)
+@pytest.mark.parametrize(
+    "function",
+    [
+        left_early,
+        by_itself,
+        read_on_the_way,
+        carried_in_a_branch,
+        carried_by_another,
+        stored_in_a_branch,
+        stored_in_the_other,
+    ],
+    ids=lambda item: item.__name__,
+)
 def test_other_extremes_have_no_place(function: Callable[..., Any]) -> None:
     program = derived(function, (numbers(3, 4), 0.0))
     assert not any(symbol.name.endswith("_place") for symbol in assigned_symbols(program))
