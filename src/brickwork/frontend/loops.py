@@ -16,6 +16,7 @@ from brickwork.frontend.environment import intrinsic, resolve
 from brickwork.frontend.expressions import operands, value
 from brickwork.frontend.indexing import load
 from brickwork.frontend.iterables import (
+    Elements,
     Enumerated,
     Iterable,
     Range,
@@ -31,6 +32,7 @@ from brickwork.frontend.iterables import (
 from brickwork.frontend.loop_heads import jumps
 from brickwork.frontend.lowering_state import Binding, Frame, Key, LoopLevel, State, Variable, describe
 from brickwork.frontend.rules import error, unsupported
+from brickwork.frontend.syntax import all_nodes
 from brickwork.frontend.tensor_rebinding import restore
 from brickwork.frontend.typing import Items, Operand, Value, View
 from brickwork.ir.build import cast, constant, integer, logical_not, read, sub
@@ -72,6 +74,8 @@ def lower_for(state: State, frame: Frame, node: ast.For, *, assign: AssignTarget
     broken = breaks(node.body)
     several = len(head.axes) > 1 or _is_unrolled(head.axes, loc)
     flag = new_flag(state, loc) if broken and (several or node.orelse) else None
+    for axis in head.axes:
+        _refuse_rows_as_indices(frame, node, axis)
     continues = _continues(node.body)
     loop = Loop(
         node.target,
@@ -95,6 +99,19 @@ def new_flag(state: State, loc: Location) -> Symbol:
     flag = state.symbol("stopped", BOOL)
     state.emit(Assign(symbol=flag, value=constant(False, BOOL, loc), loc=loc))
     return flag
+
+
+def _refuse_rows_as_indices(frame: Frame, node: ast.For, axis: Iterable) -> None:
+    """Refuse names for the parts of rows that index a tensor together: they are no indices."""
+    if not isinstance(axis, Elements) or not isinstance(node.target, ast.Tuple):
+        return
+    names, found = ast.dump(ast.Tuple(node.target.elts, ast.Load())).replace("Store()", "Load()"), axis.view
+    taken = (item.slice for part in node.body for item in all_nodes(part) if isinstance(item, ast.Subscript))
+    whole = found.rank == 2 and found.tensor.type.dtype.is_integer  # rows of such a tensor may hold indices
+    if len(node.target.elts) == found.rank and not whole and any(ast.dump(item) == names for item in taken):
+        over = ast.unparse(node.iter)
+        advice = f"for the indices of all elements write `bw.indices({over})`; for rows, one name"
+        raise error("BW008", f"a `for` over `{over}` yields its rows, not indices", frame.loc(node.target), advice)
 
 
 # ---------------------------------------------------------------- the head
