@@ -90,7 +90,7 @@ from brickwork.transform.schedule.shared_work import shared_conditions, shared_s
 from brickwork.transform.schedule.short_rows import short_schedules
 from brickwork.transform.schedule.text import Names
 from brickwork.transform.scratch import names_of
-from brickwork.transform.scratch_layout import layouts, with_layouts
+from brickwork.transform.scratch_layout import far_apart, layouts, with_layouts
 from brickwork.transform.sink import sink
 from brickwork.transform.specialise import specialise
 from brickwork.transform.unguarded_analysis import careful_analysis
@@ -552,7 +552,7 @@ def _laid_out(
 ) -> tuple[Program, dict[str, ScheduledKernel]]:
     """Return the program for a grid with scratch tensors in the layouts that its kernels want, and these kernels.
 
-    Tensors of a kernel that is scheduled otherwise then stay as they are, since it no longer wants them so.
+    Tensors of a kernel that is scheduled otherwise then stay, but where accesses were far apart and are as wanted now.
     """
     written = {node.kernel.name: node.kernel for node in walk(program.body) if isinstance(node, Launch)}
     found = ((item.kernel, written[name], item.analysis) for name, item in scheduled.items())
@@ -562,9 +562,11 @@ def _laid_out(
         touched = frozenset(name for name, kernel in written.items() if not chosen.keys().isdisjoint(kernel.tensors))
         again = _schedule_kernels(moved, target, scratch, {}, touched)
         others = {name for name, item in again.items() if item.schedule != scheduled[name].schedule}
-        if not others:
+        bad = frozenset(item for name in others for item in far_apart(scheduled[name].kernel, scratch))
+        wrong = layouts(((again[name].kernel, written[name], again[name].analysis) for name in others), scratch)
+        kept = frozenset(item for name in others for item in written[name].tensors if item not in bad or item in wrong)
+        if kept.isdisjoint(chosen):
             return moved, scheduled | again
-        kept = frozenset(item for name in others for item in written[name].tensors)
         chosen = {tensor: layout for tensor, layout in chosen.items() if tensor not in kept}
     return program, scheduled
 

@@ -43,6 +43,9 @@ from brickwork.ir.walk import read_symbols, rewrite, statements, substitute, wal
 from brickwork.legality import legality
 from brickwork.records import dataclass
 
+FAR = 2
+"""How bad it is where no neighbours are accessed: 0 where threads access neighbours, 1 where one does turn by turn."""
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -79,16 +82,8 @@ def layouts(scheduled: Iterable[tuple[Kernel, Kernel, Analysis]], scratch: froze
     for kernel, written, analysis in scheduled:
         if scratch.isdisjoint(kernel.tensors):
             continue
-        known, assigned = _definitions(kernel.body)
-        found = [(node, loop) for node, loop in _accesses(kernel.body, None) if node.tensor in scratch]
-        for tensor in dict.fromkeys(node.tensor for node, _ in found):
-            loops = [(node, loop) for node, loop in found if node.tensor == tensor]
-            wanted = [_wanted(node, loop.index, known, assigned) for node, loop in loops]
-            votes = Counter(each[0] for each in wanted if each is not None)
-            # Of ways that as many accesses want the tensor's own one stays.
-            layout = max(
-                votes, key=lambda each: (each is not None and each.slope > 0, votes[each], each is None), default=None
-            )
+        for tensor, ways in _ways_of(kernel, scratch).items():
+            layout = _best(ways, tensor)
             if layout is not None:
                 chosen[tensor] = layout
         unnatural |= {item for item in scratch.intersection(kernel.tensors) if not _is_natural(item, written, analysis)}
@@ -105,7 +100,86 @@ def _is_natural(tensor: Tensor, kernel: Kernel, analysis: Analysis) -> bool:
     return all(each is not None and each.bound is Bound.PROVED and each.plain for each in verdicts)
 
 
-def _accesses(block: Block, around: For | None) -> Iterator[tuple[Load | Store, For]]:
+def far_apart(kernel: Kernel, scratch: frozenset[Tensor]) -> frozenset[Tensor]:
+    """Return the tensors of which some threads access elements that are apart, each of them turn by turn, too."""
+    found = _ways_of(kernel, scratch).items()
+    return frozenset(tensor for tensor, ways in found if any(way.cost(tensor.type.rank - 1) == FAR for way in ways))
+
+
+def _ways_of(kernel: Kernel, scratch: frozenset[Tensor]) -> dict[Tensor, list[_Way]]:
+    """Return how threads of a kernel, as it was scheduled, access each of these tensors."""
+    known, assigned = _definitions(kernel.body)
+    result: dict[Tensor, list[_Way]] = {}
+    for item in _accesses(kernel.body, None):
+        way = item.ways(known, assigned) if item.access.tensor in scratch else None
+        if way is not None:
+            result.setdefault(item.access.tensor, []).append(way)
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How far an access, of a number, moves along each axis, from thread to thread, and from turn to turn of one."""
+
+    number: int
+    threads: tuple[int, ...]
+    turns: tuple[int, ...]
+
+    def wanted(self) -> Layout | None:
+        """Return the layout in which neighbouring threads access neighbours, if that is not the tensor's own."""
+        moving = [axis for axis, move in enumerate(self.threads) if move]
+        axis = next(axis for axis in moving if abs(self.threads[axis]) == 1)
+        if len(moving) == 1:
+            return None if axis == len(self.threads) - 1 else Layout(axis)
+        along = next(each for each in moving if each != axis)
+        return Layout(axis, along, -self.threads[along] * self.threads[axis])
+
+    def cost(self, last: int) -> int:
+        """Return how bad it is if an axis is the last one: 0 to `FAR`."""
+        for cost, moves in enumerate((self.threads, self.turns)):
+            if [axis for axis, move in enumerate(moves) if move] == [last] and abs(moves[last]) == 1:
+                return cost
+        return FAR
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    """An access of threads along a loop, and the innermost loop that each of them runs around it."""
+
+    access: Load | Store
+    threads: For
+    turns: For | None
+
+    def ways(self, known: Mapping[Symbol, Expression], unknown: frozenset[Symbol]) -> _Way | None:
+        """Return how it moves; None where threads access the same element, or where this is not seen."""
+        values = [substitute(index, known) for index in self.access.indices]
+        moves = [slope(value, self.threads.index) for value in values]
+        if any(move is None for move in moves) or read_symbols(values) & unknown:
+            return None
+        moving = [move for move in moves if move]
+        if not any(abs(move) == 1 for move in moving) or len(moving) > 2:
+            return None
+        if len(moving) == 2 and moving[0] * moving[1] > 0:
+            return None
+        turns = [None if self.turns is None else slope(value, self.turns.index) for value in values]
+        return _Way(self.access.access, tuple(move or 0 for move in moves), tuple(move or 0 for move in turns))
+
+
+def _best(ways: Sequence[_Way], tensor: Tensor) -> Layout | None:
+    """Return the layout for some accesses, if that is not the tensor's own; antidiagonals before all others."""
+    votes = Counter(way.wanted() for way in ways)
+    skewed = [layout for layout in votes if layout is not None and layout.slope]
+    if skewed:
+        return max(skewed, key=lambda layout: votes[layout])
+    # An access stands in several versions of a kernel, of which the first one is for most arguments.
+    once = {way.number: way for way in reversed(ways)}.values()
+    own = tensor.type.rank - 1
+    axes = (own, *(layout.axis for layout in votes if layout is not None))
+    last = min(axes, key=lambda axis: sum(way.cost(axis) for way in once))
+    return None if last == own else Layout(last)
+
+
+def _accesses(block: Block, around: For | None, turns: For | None = None) -> Iterator[_Access]:
     """Yield the accesses of a block that threads of a grid make, with the loop along which neighbouring ones lie.
 
     A block alone runs loops in order for few iterations, and joins what it accumulates; it counts for nothing here.
@@ -117,21 +191,23 @@ def _accesses(block: Block, around: For | None) -> Iterator[tuple[Load | Store, 
             case For(role=Role.THREAD, body=body):
                 blocks = around is not None and around.role is not Role.PARALLEL
                 yield from _accesses(body, statement if blocks else None)
-            case For(role=role, body=body):
-                yield from _accesses(body, around if role is Role.SEQUENTIAL else statement)
+            case For(role=Role.SEQUENTIAL, body=body):
+                yield from _accesses(body, around, statement)
+            case For(body=body):
+                yield from _accesses(body, statement)
             case If(condition=condition, then=then, otherwise=otherwise):
-                yield from _found((condition,), around)
-                yield from _accesses((*then, *otherwise), around)
+                yield from _found((condition,), around, turns)
+                yield from _accesses((*then, *otherwise), around, turns)
             case While(prelude=prelude, condition=condition, body=body):
-                yield from _found((condition,), around)
-                yield from _accesses((*prelude, *body), around)
+                yield from _found((condition,), around, turns)
+                yield from _accesses((*prelude, *body), around, turns)
             case _:
-                yield from _found((statement,), around)
+                yield from _found((statement,), around, turns)
 
 
-def _found(roots: Sequence[Node], around: For | None) -> Iterator[tuple[Load | Store, For]]:
+def _found(roots: Sequence[Node], around: For | None, turns: For | None) -> Iterator[_Access]:
     if around is not None and around.role is not Role.BLOCK:
-        yield from ((node, around) for node in walk(roots) if isinstance(node, Load | Store))
+        yield from (_Access(node, around, turns) for node in walk(roots) if isinstance(node, Load | Store))
 
 
 def _definitions(block: Block) -> tuple[dict[Symbol, Expression], frozenset[Symbol]]:
@@ -145,32 +221,6 @@ def _definitions(block: Block) -> tuple[dict[Symbol, Expression], frozenset[Symb
         if len(found) == 1:
             known[symbol] = substitute(next(iter(found)), known)
     return known, frozenset(values.keys() - known.keys())
-
-
-def _wanted(
-    access: Load | Store, threads: Symbol, known: Mapping[Symbol, Expression], unknown: frozenset[Symbol]
-) -> tuple[Layout | None] | None:
-    """Return the layout in which neighbouring threads access neighbours, None in it for the tensor's own.
-
-    None where threads access the same element, or where this is not seen.
-    """
-    moves: list[int] = []
-    for index in access.indices:
-        value = substitute(index, known)
-        move = slope(value, threads)
-        if move is None or read_symbols(value) & unknown:
-            return None
-        moves.append(move)
-    moving = [axis for axis, move in enumerate(moves) if move]
-    ones = [axis for axis in moving if abs(moves[axis]) == 1]
-    if not ones or len(moving) > 2:
-        return None
-    axis = ones[0]
-    if len(moving) == 1:
-        return (None if axis == len(moves) - 1 else Layout(axis),)
-    along = next(each for each in moving if each != axis)
-    skew = -moves[along] * moves[axis]
-    return (Layout(axis, along, skew),) if skew > 0 else None
 
 
 def with_layouts(program: Program, chosen: Mapping[Tensor, Layout]) -> Program:

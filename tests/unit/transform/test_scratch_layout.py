@@ -159,7 +159,7 @@ def test_what_may_count_from_the_end_is_not_added_up():
 # ---------------------------------------------------------------- indices that may count from the end
 
 R, OTHER = (Tensor(name, n, TensorType(FLOAT32, 2, contiguous=True, unit_axis=1)) for n, name in enumerate("ro"))
-I, D = Symbol("i", 1, INT64), Symbol("d", 2, INT64)
+I, D, T = Symbol("i", 1, INT64), Symbol("d", 2, INT64), Symbol("t", 4, INT64)
 
 
 def wrapped(tensor, index, axis):
@@ -203,15 +203,33 @@ def test_indices_are_added_up_where_none_counts_from_the_end(store):
     assert not chosen(PROVED, first=BoundVerdict(Bound.GUARDED), store=store)
 
 
-def test_of_two_ways_that_are_wanted_as_often_the_own_one_stays():
-    def read(number, *indices):
+def layouts_of(*accesses):
+    """The layouts for reads of R by threads along I, in turns along T; each access has a number and its indices."""
+    reads = []
+    for place, (number, *indices) in enumerate(accesses):
         load = Load(tensor=R, indices=tuple(map(build.read, indices)), access=number, dtype=FLOAT32)
-        return Assign(symbol=Symbol("s", 3 + number, FLOAT32), value=load)
+        reads.append(Assign(symbol=Symbol("s", 9 + place, FLOAT32), value=load))
+    turns = For(index=T, start=build.integer(0), stop=build.read(D), body=tuple(reads))
+    loop = For(index=I, start=build.integer(0), stop=build.read(D), body=(turns,), role=Role.PARALLEL)
+    kernel = Kernel(name="k", tensors=(R,), scalars=(D,), facts=(), body=(loop,))
+    return layouts([(kernel, kernel, SimpleNamespace(assumptions=(), bounds={}))], frozenset({R}))
 
-    def found(*reads):
-        loop = For(index=I, start=build.integer(0), stop=build.read(D), body=reads, role=Role.PARALLEL)
-        kernel = Kernel(name="k", tensors=(R,), scalars=(D,), facts=(), body=(loop,))
-        return layouts([(kernel, kernel, SimpleNamespace(assumptions=(), bounds={}))], frozenset({R}))
 
-    assert found(read(1, I, D)) == found(read(1, I, D), read(2, I, D), read(3, D, I)) == {R: Layout(0)}
-    assert found(read(1, I, D), read(2, D, I)) == found(read(1, D, I), read(2, I, D)) == {}
+def test_of_two_ways_that_are_as_good_the_own_one_stays():
+    assert layouts_of((1, I, D)) == {R: Layout(0)}
+    assert layouts_of((1, D, I)) == layouts_of((1, I, D), (2, D, I)) == layouts_of((1, D, I), (2, I, D)) == {}
+
+
+def test_neighbours_that_one_thread_reads_turn_by_turn_are_no_neighbours_of_threads_but_better_than_none():
+    assert layouts_of((1, I, T)) == {R: Layout(0)}
+    assert layouts_of((1, I, T), (2, D, I)) == layouts_of((1, I, T), (2, T, I)) == {}
+    assert layouts_of((1, I, D), (2, T, I)) == {R: Layout(0)}
+
+
+def test_an_access_counts_once_for_all_versions():
+    assert layouts_of((1, I, T), (2, I, T), (3, D, I)) == {}
+    assert layouts_of((1, D, I), (1, I, D), (1, I, D)) == {}
+
+
+def test_threads_that_read_one_element_do_not_count():
+    assert layouts_of((1, I, D), (2, D, T), (3, D, D)) == {R: Layout(0)}
