@@ -14,6 +14,7 @@ from brickwork.codegen.joins import Group, accumulated, identity, joined
 from brickwork.codegen.lane_values import Strided, Uniform, Value, scalar_type, vector_type
 from brickwork.codegen.variables import private_symbols, statement_count, varying_symbols
 from brickwork.ir.dtypes import INT64
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Block, Constant, For, Reduction, Role, Statement, While, joined_together
 from brickwork.ir.walk import rewrite_statements, statements
 from brickwork.transform.schedule.planner import FEW
@@ -58,9 +59,15 @@ def emit_vector(state: State, loop: For, bounds: tuple[Value, ...], emit_block: 
 
 
 def _is_dear(state: State, loop: For) -> bool:
-    """Whether a vector takes long however few iterations it has: there are loops inside, and a processor runs it."""
+    """Whether a vector takes long however few iterations it has, and a processor runs it.
+
+    There are loops inside, or it updates elements: what a vector stores under a mask is not at hand when the loop runs
+    again, until it is in the cache.
+    """
     inside = any(isinstance(node, For | While) for node in statements(loop.body))
-    return inside and not loop.reductions and state.width == 1 and not state.target.grid
+    done = effects(loop.body)
+    updates = not isinstance(loop.stop, Constant) and bool(done.stores & done.loads)
+    return (inside or updates) and not loop.reductions and state.width == 1 and not state.target.grid
 
 
 def _emit_few(state: State, loop: For, start: str, stop: str, emit_block: loops.EmitBlock) -> str:
