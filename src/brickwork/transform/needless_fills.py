@@ -18,7 +18,7 @@ from dataclasses import replace
 from functools import reduce
 
 from brickwork.analysis.bounds import parameter_expression
-from brickwork.analysis.polyhedral_model import Access, Axis, Floor, Loop, Model, is_fixed, is_parameter
+from brickwork.analysis.polyhedral_model import Access, Axis, Floor, Model, is_fixed, is_parameter
 from brickwork.analysis.polynomial import Atom, IndexAtom, Polynomial, number
 from brickwork.analysis.verdicts import Analysis, Bound
 from brickwork.ir import build
@@ -102,11 +102,10 @@ def _uses(statement: Node, tensor: Tensor) -> bool:
 @legality
 def _needless(item: Overwriting, tensor: Tensor) -> Expression | None:
     """Return where a kernel stores each element of a tensor whatever it held; None where that is not known."""
-    nodes = [node for node in walk(item.kernel.body) if isinstance(node, Load | Store) and node.tensor == tensor]
-    if any(isinstance(node, Load) or node.combine is not None for node in nodes):
-        return None
     found, checked = effects(item.kernel.body), (each.bound is Bound.CHECKED for each in item.analysis.bounds.values())
-    if item.kernel.may_alias or tensor in found.rebinds or found.fails or any(checked):
+    if item.kernel.may_alias or tensor in found.loads | found.rebinds or found.fails or any(checked):
+        return None
+    if any(isinstance(node, Store) and node.combine is not None for node in walk(item.kernel.body)):
         return None
     stores = [access for access in item.analysis.accesses if access.tensor == tensor and _is_sure(access)]
     ends = _covered(stores, 0, tensor.type.rank)
@@ -125,20 +124,13 @@ def _needless(item: Overwriting, tensor: Tensor) -> Expression | None:
 def _is_sure(access: Access) -> bool:
     """Whether a store is made in each iteration of its loops, of which each goes along an axis of its own."""
     along = [loop for axis in access.axes for loop in access.loops if loop.atom in axis.value.atoms()]
+    bounds = (atom for loop in access.loops for atom in loop.start.atoms().union(loop.stop.atoms()))
     return (
         not access.conditions
         and not any(loop.leaves for loop in access.loops)
-        and all(map(is_fixed, (atom for loop in access.loops for atom in (loop.start.atoms() | loop.stop.atoms()))))
-        and len(along) == len({*along})
-        and all(loop in along or _runs(loop) for loop in access.loops)
+        and all(map(is_fixed, bounds))
+        and len(along) == len({*along}) == len(access.loops)
     )
-
-
-@legality
-def _runs(loop: Loop) -> bool:
-    """Whether a loop surely has an iteration."""
-    length = loop.stop - loop.start
-    return length.is_constant and length.constant > 0
 
 
 # ---------------------------------------------------------------- pieces of an axis

@@ -4,18 +4,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
 from torch import Tensor
 
+from brickwork.analysis.analyse import analyse
+from brickwork.ir import build
+from brickwork.ir.dtypes import FLOAT32
 from brickwork.ir.interpret import run_program
-from brickwork.ir.nodes import If, Kernel, Program
+from brickwork.ir.nodes import (
+    Allocate,
+    Check,
+    Failure,
+    FailureKind,
+    If,
+    Kernel,
+    Launch,
+    Program,
+    Rebind,
+    Return,
+    TensorType,
+)
+from brickwork.ir.nodes import Tensor as Tensor_
+from brickwork.ir.operators import OPERATORS
 from brickwork.ir.walk import statements, walk
+from brickwork.transform.needless_fills import Overwriting, without_needless_fills
 from brickwork.transform.pipeline import schedule_program
 from support.lowering import memory, nested
 from support.ptx import program_for_gpu
 from support.scheduling import GPU
+from support.written import extent, kernel, let, load, loop, op, store, symbol
 
 Function = Callable[..., object]
 
@@ -165,6 +185,45 @@ def perhaps_never(x: Tensor, n: int):
     return out
 
 
+def crossed(x: Tensor):
+    """Store below one index and from the other one on."""
+    n = x.shape[0]
+    out = torch.full((n, n, n), 7.0)
+    for b in range(n):
+        for c in range(n):
+            for a in range(b):
+                out[a, b, c] = x[a, 0]
+            for a in range(b, n):
+                out[a, c, b] = x[a, 0] + 1
+    return out
+
+
+def surely(x: Tensor):
+    out = torch.full((x.shape[0], x.shape[1]), 7.0)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            for _ in range(2):
+                out[i, j] = x[i, j]
+    return out
+
+
+def up_to_the_least(x: Tensor):
+    out = torch.full((x.shape[0], x.shape[1]), 7.0)
+    for i in range(x.shape[0]):
+        for j in range(min(x.shape[1], 3)):
+            out[i, j] = x[i, j]
+    return out
+
+
+def one_perhaps(x: Tensor):
+    out = torch.full((), 7.0)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            if x[i, j] > 2:
+                out[()] = 5.0
+    return out
+
+
 def at_places(x: Tensor):
     out = torch.full((x.shape[0], x.shape[1]), 7.0)
     for i in range(x.shape[0]):
@@ -183,6 +242,9 @@ def checked(x: Tensor):
 
 PARTLY = [
     from_the_second,
+    up_to_the_least,
+    one_perhaps,
+    crossed,
     every_second,
     positive,
     until_one,
@@ -224,7 +286,7 @@ def results(program: Program, function: Function, length: int) -> object:
 
 
 @pytest.mark.parametrize("length", [0, 1, 2, 3, 4, 6, 7])
-@pytest.mark.parametrize("function", [*WHOLE, *PARTLY, quarters, perhaps_never])
+@pytest.mark.parametrize("function", [*WHOLE, *PARTLY, quarters, perhaps_never, surely])
 def test_elements_are_what_they_were(function: Function, length: int) -> None:
     program = program_for_gpu(function, torch.tensor(values(3, 6)), *extra(function, 6))
     pieces, _ = schedule_program(program, GPU)
@@ -276,3 +338,31 @@ def test_what_has_only_sizes_is_not_filled(function: Function, fills: int) -> No
     assert len(filled(pieces)) == fills  # Of two tensors, together and one by one.
     found = [run_program(each, [memory(values(3, 6)), *more]) for each in (program, pieces)]
     assert nested(found[0][0]) == nested(found[1][0])
+
+
+KIND = TensorType(FLOAT32, 1, True, 0)
+OUT, X, OTHER = (Tensor_(name, number, KIND) for number, name in enumerate(("out", "x", "other")))
+I = symbol("i")
+STORED = store(OUT, (I,), load(X, I))
+
+
+def fills_left(*body, alias: bool = False) -> int:
+    """Return how many fills are left of a tensor that a loop along it with these statements follows."""
+    made = Allocate(tensor=OUT, sizes=(build.size(X, 0),), fill=build.constant(7.0, FLOAT32))
+    whole = replace(kernel((OUT, X, OTHER), loop(I, 0, extent(OUT), *body)), may_alias=alias)
+    program = Program(name="p", parameters=(), body=(made, Launch(kernel=whole), Return(tensors=(OUT,))))
+    analysis = analyse(whole)
+    sure = replace(analysis, bounds={})
+    result, late = without_needless_fills(program, {whole.name: Overwriting(whole, sure, ())})
+    kept = sum(isinstance(node, Allocate) and node.fill is not None for node in result.body)
+    return kept + sum(not build.is_constant(item.needless, 1) for items in late.values() for item in items)
+
+
+def test_conditions_of_kernels() -> None:
+    assert fills_left(STORED) == 0
+    assert fills_left(STORED, alias=True) == 1
+    assert fills_left(replace(STORED, combine=OPERATORS["add"])) == 1
+    assert fills_left(STORED, let(symbol("v", FLOAT32), load(OUT, 0))) == 1
+    assert fills_left(STORED, Rebind(targets=(OUT, OTHER), sources=(OTHER, OUT))) == 1
+    assert fills_left(Check(condition=op("gt", I, 2), failure=Failure(FailureKind.VALUE, "no")), STORED) == 1
+    assert fills_left(STORED, Check(condition=op("gt", I, 2), failure=Failure(FailureKind.VALUE, "no"))) == 1

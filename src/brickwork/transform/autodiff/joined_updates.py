@@ -61,9 +61,11 @@ def _again(update: Store, later: Sequence[Statement]) -> int | None:
     fixed, told = read_symbols(update.indices), effects(update.indices).loads
     for number, statement in enumerate(later):
         found = effects(statement)
-        adds = _added(statement) is not None and update.tensor in found.stores
-        if adds and isinstance(statement, Store) and tuple(map(without_numbers, statement.indices)) == place:
-            return number
+        adds = False
+        if isinstance(statement, Store) and statement.tensor == update.tensor and _added(statement) is not None:
+            if tuple(map(without_numbers, statement.indices)) == place:
+                return number
+            adds = True
         looks = update.tensor in found.loads | found.changes and not adds
         if looks or found.leaves or found.fails or found.assigns & fixed or found.changes & told:
             return None

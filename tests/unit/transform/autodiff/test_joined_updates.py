@@ -3,14 +3,16 @@
 # pyright: basic
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
 
 import pytest
 import torch
 
 from brickwork.ir.dtypes import FLOAT32, INT64
-from brickwork.ir.nodes import Block, Break, Check, Failure, FailureKind, For, Launch, Store, Tensor, TensorType
-from brickwork.ir.walk import walk
+from brickwork.ir.nodes import Assign, Block, Break, Check, Failure, FailureKind, For, Launch, Store, Tensor, TensorType
+from brickwork.ir.operators import OPERATORS
+from brickwork.ir.walk import read_symbols, walk
 from brickwork.transform.autodiff.joined_updates import joined_updates
 from brickwork.transform.scratch import Names
 from support.gradients import check_gradients
@@ -55,6 +57,7 @@ APART = {
     "a check": (FIRST, Check(condition=op("gt", I, 2), failure=Failure(FailureKind.VALUE, "no")), LAST),
     "in a loop": (FIRST, loop(symbol("j"), 0, 2, add(G, I, load(Y, I)))),
     "products": (FIRST, store(G, (I,), op("mul", load(G, I), load(Y, I)))),
+    "one that is atomic": (FIRST, replace(LAST, combine=OPERATORS["add"])),
     "the element itself": (add(G, I, load(G, I)), LAST),
 }
 
@@ -69,6 +72,15 @@ def test_additions_that_are_joined(name: str) -> None:
 @pytest.mark.parametrize("name", APART)
 def test_additions_that_stay_apart(name: str) -> None:
     assert stores(APART[name], G) == 2 + (name in {"a store", "an element of the tensor is added"})
+
+
+def test_a_term_goes_to_the_same_tensor() -> None:
+    nest = loop(I, 0, 4, FIRST, add(Y, I, load(X, I)), add(G, I, load(X, 0)))
+    (joined,) = joined_updates((nest,), Names(count(9000), count(9000), count(9000)))
+    terms = {node.symbol for node in walk(joined) if isinstance(node, Assign)}
+    update = next(node for node in walk(joined) if isinstance(node, Store) and node.tensor == G)
+    assert terms
+    assert terms <= read_symbols(update)
 
 
 def rotated(x: torch.Tensor, w: torch.Tensor):
