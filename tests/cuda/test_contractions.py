@@ -20,6 +20,8 @@ OPERATORS = {
         "dequantised",
         "group_scaled",
         "masked",
+        "chosen",
+        "batch_last",
         "looked_up",
         "convolution",
         "below_diagonal",
@@ -97,10 +99,20 @@ def test_parts_of_what_is_not_finite_are_as_multiply_adds_give_them():
 
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("sizes", SIZES)
+def test_batches_along_memory_agree(sizes, dtype):
+    n, m, k = sizes
+    a, b = drawn(n, k, 3, dtype=dtype), drawn(k, m, 3, dtype=dtype)
+    agree(OPERATORS["batch_last"](a, b), torch.einsum("ikh,kjh->ijh", a.double(), b.double()))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("sizes", SIZES)
 def test_masks_and_places_agree(sizes, dtype):
     n, m, k = sizes
     a, b, mask = drawn(n, k, dtype=dtype), drawn(k, m, dtype=dtype), drawn(n, k)
     agree(OPERATORS["masked"](a, b, mask), (a.double() * (mask > 0)) @ b.double())
+    elements = drawn(n, m)
+    agree(OPERATORS["chosen"](a, b, elements), (a.double() @ b.double()) * (elements > 0))
     rows = torch.randint(0, n, (m,), device="cuda")
     agree(OPERATORS["looked_up"](a, rows, b), a.double()[rows] @ b.double())
 

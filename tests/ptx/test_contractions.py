@@ -32,6 +32,17 @@ def test_products_assemble(capability, dtype, tmp_path):
     assert ("wgmma" in ptx) is (capability == (9, 0))
 
 
+@pytest.mark.parametrize("function", [contractions.chosen, contractions.batch_last])
+def test_masks_of_elements_and_batches_along_memory_assemble(function, tmp_path):
+    """A sum is added where the mask holds, after all of its products."""
+    chooses = function is contractions.chosen
+    given = [torch.zeros(64, 64)] * 3 if chooses else [torch.zeros(64, 64, 4)] * 2
+    target = cuda_target((9, 0))
+    ptx = ptx_of([program_for_gpu(function, *given)], target)
+    assert "mma" in ptx
+    assert {name: each for name, each in assemble(ptx, target, tmp_path).items() if each.spilled > SPILLED} == {}
+
+
 def test_wide_results_of_narrow_factors_are_summed_stage_by_stage(tmp_path):
     """The first instruction of a stage begins with zeros where results are wide, and goes on with sums elsewhere."""
     target = cuda_target((9, 0))

@@ -85,6 +85,36 @@ def masked(a: Tensor, b: Tensor, m: Tensor) -> Tensor:
     return out
 
 
+def chosen(a: Tensor, b: Tensor, m: Tensor) -> Tensor:
+    """Return a product at the elements that m chooses, with zeros elsewhere."""
+    assert a.shape[1] == b.shape[0]
+    assert m.shape[0] == a.shape[0]
+    assert m.shape[1] == b.shape[1]
+    out = torch.empty(a.shape[0], b.shape[1], dtype=a.dtype, device=a.device)
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            s = 0.0
+            for k in range(a.shape[1]):
+                if m[i, j] > 0:
+                    s += a[i, k] * b[k, j]
+            out[i, j] = s
+    return out
+
+
+def batch_last(a: Tensor, b: Tensor) -> Tensor:
+    assert a.shape[1] == b.shape[0]
+    assert a.shape[2] == b.shape[2]
+    out = torch.empty(a.shape[0], b.shape[1], a.shape[2], dtype=a.dtype, device=a.device)
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            for h in range(out.shape[2]):
+                s = 0.0
+                for k in range(a.shape[1]):
+                    s += a[i, k, h] * b[k, j, h]
+                out[i, j, h] = s
+    return out
+
+
 def looked_up(x: Tensor, rows: Tensor, w: Tensor) -> Tensor:
     assert x.shape[1] == w.shape[0]
     out = torch.empty(rows.shape[0], w.shape[1], dtype=x.dtype, device=x.device)
