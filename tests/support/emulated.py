@@ -94,13 +94,14 @@ class _Barrier:
 
 @dataclass
 class _Team:
-    """The threads of a block: their barrier, and what they show one another."""
+    """The threads of a block: their barriers, also those of parts of warps, and what they show one another."""
 
     size: int
     barrier: _Barrier
     warps: list[_Barrier]
     shown: list[int] = field(default_factory=list[int])
     given: list[int] = field(default_factory=list[int])
+    parts: dict[tuple[int, int], _Barrier] = field(default_factory=dict[tuple[int, int], _Barrier])
 
 
 _MACHINE = """
@@ -143,22 +144,31 @@ def _barrier(number: int) -> None:
         here.team.barrier.wait(20)
 
 
+def _part(mask: int) -> _Barrier:
+    """Return the barrier of the threads of a warp that a mask has bits for."""
+    here, lanes = _place.here, mask & 0xFFFFFFFF
+    assert lanes >> here.lane % 32 & 1, "a thread is one of those that it names"
+    if mask == -1:
+        return here.team.warps[here.lane // 32]
+    made = _Barrier(lanes.bit_count())
+    return here.team.parts.setdefault((here.lane // 32, lanes), made)
+
+
 def _warp_barrier(mask: int) -> None:
-    assert mask == -1
     if _place.here.team is not None:
-        _place.here.team.warps[_place.here.lane // 32].wait(20)
+        _part(mask).wait(20)
 
 
 def _shuffle(source_of: Callable[[int, int], int]) -> Any:
     def exchange(mask: int, value: int, lane: int, clamp: int) -> int:
-        assert (mask, clamp) == (-1, 31)
-        here = _place.here
+        assert clamp == 31
+        here, part = _place.here, _part(mask)
         here.team.shown[here.lane] = value
-        warp = here.team.warps[here.lane // 32]
-        warp.wait(20)
+        part.wait(20)
         source = source_of(here.lane, lane)
-        found = here.team.shown[source] if source // 32 == here.lane // 32 else value
-        warp.wait(20)
+        given = source // 32 == here.lane // 32 and mask >> source % 32 & 1
+        found = here.team.shown[source] if given else value
+        part.wait(20)
         return found
 
     word = ctypes.c_int32

@@ -12,19 +12,19 @@ from dataclasses import replace
 from brickwork.codegen import wide_loads
 from brickwork.codegen.builder import ANYTHING, Known, Module
 from brickwork.codegen.convention import ContextLayout, context_layout
-from brickwork.codegen.emitter_state import Frame, Slot, State, Team, parameter
+from brickwork.codegen.emitter_state import Frame, Slot, State, parameter
 from brickwork.codegen.failures import begin_failure_path, emit_failure_path, weights
-from brickwork.codegen.grid import TEAMS, Form, Grid, grid_of
+from brickwork.codegen.grid import Form, Grid, grid_of
 from brickwork.codegen.lane_values import Uniform, scalar_type
 from brickwork.codegen.line_information import kernel_lines
 from brickwork.codegen.narrowing import NarrowingWriter
 from brickwork.codegen.statements import emit_block
+from brickwork.codegen.teams import team_of_grid
 from brickwork.codegen.thread_iterations import (
     begin_step,
     block_number,
     loop_stop,
     one_by_one,
-    register,
     step_number,
     table_steps,
 )
@@ -38,7 +38,7 @@ from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Apply, Assign, Constant, Expression, For, Kernel, Read, Size, Store, Tensor
 from brickwork.ir.signature import ALIGNMENT, NARROW_EXTENT, NARROW_SIZE
 from brickwork.ir.walk import statements
-from brickwork.target.target import WARP, Target
+from brickwork.target.target import Target
 
 SHARED_BYTES = "bw-shared-bytes"
 """The attribute of a kernel that says how many bytes of shared memory its launch gives each block."""
@@ -228,17 +228,11 @@ def _emit_step(state: State, grid: Grid) -> None:
 def _emit_team(state: State, grid: Grid) -> None:
     writer = state.writer
     _declare(state, grid)
-    rows, row = (writer.emit(f"zext i32 {register(state, name)} to i64") for name in ("ntid.y", "tid.y"))
-    writer.learn(rows, Known(1, TEAMS))
-    writer.learn(row, Known(0, TEAMS - 1))
+    team, row, rows = team_of_grid(state, grid)
     number = block_number(state) if grid.tile is None else nest_number(state)
     first = writer.emit(f"mul i64 {number}, {rows}")
     inner = begin_step(state, grid, writer.emit(f"add i64 {first}, {row}"))
-    thread, size = (writer.emit(f"zext i32 {register(state, name)} to i64") for name in ("tid.x", "ntid.x"))
-    writer.learn(thread, Known(0, grid.threads - 1))
-    writer.learn(size, Known(WARP, grid.threads, WARP))
-    warp = writer.emit(f"icmp eq i64 {size}, {WARP}")
-    _emit_iteration(replace(inner, team=Team(thread, size, warp, grid.threads)), grid)
+    _emit_iteration(replace(inner, team=team), grid)
 
 
 def _text(state: State, loop: For) -> str:

@@ -68,17 +68,20 @@ class FailurePath:
 
 @dataclass(frozen=True, slots=True)
 class Team:
-    """The threads of a block that runs an iteration together.
+    """The threads that run an iteration together: those of a block, of a warp, or of a part of one.
 
     `thread` is the number of this one and `size` that of all, as i64, `most` how many they are at most. `warp` is
-    whether they are one warp, as i1. `alone` says that this code is run for an iteration of a THREAD loop, and so not
-    by all threads with the same values. `repeated` says that it may run again.
+    whether they are of one warp, as i1; then they are a power of two, `first` is the lane of the first one and `mask`
+    has a bit for the lane of each, as i32. `alone` says that this code is run for an iteration of a THREAD loop, and so
+    not by all threads with the same values. `repeated` says that it may run again.
     """
 
     thread: str
     size: str
     warp: str
     most: int
+    first: str = "0"
+    mask: str = "-1"
     alone: bool = False
     repeated: bool = False
 

@@ -1,10 +1,10 @@
 """Which of the three forms a device kernel has: iterations of a nest for threads, for blocks of threads, or one thread.
 
 Read by the emitter of the kernel and by that of its launch, which therefore agree on the grid. Blocks are counted
-through x first, then y. Threads are numbered through x alone; where a warp is enough for an iteration, a block has
-several along y, each of which takes an iteration as a block of its own would. Invariant: a kernel is launched with
-enough threads for all iterations, so that each thread or team of threads takes at most one step; threads of a table
-may take several.
+through x first, then y. Threads are numbered through x alone; where a warp or a part of one is enough for an iteration,
+a block has several along y, each of which takes an iteration as a block of its own would. Invariant: a kernel is
+launched with enough threads for all iterations, so that each thread or team of threads takes at most one step; threads
+of a table may take several.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ MOST_THREADS = 512
 """Most threads in a block that shares an iteration: 128 registers are left for each."""
 LONE_THREADS = 1024
 """The same of one that shares one loop out after the other, where there are few blocks: all that a block may have."""
-TEAMS = 4
-"""Warps in a block of which each takes an iteration of its own."""
+TEAM_THREADS = 128
+"""Threads of a block whose warps, or parts of them, take an iteration of their own each."""
 MOST_BLOCKS = 2**31 - 1
 """Most blocks along x."""
 MOST_ROWS = 2**16 - 1
@@ -120,7 +120,7 @@ def grid_of(kernel: Kernel) -> Grid:
 
 
 def _shares(loop: For) -> bool:
-    return loop.role is Role.THREAD
+    return loop.role in {Role.THREAD, Role.WARP}
 
 
 def _stores(node: Node) -> bool:

@@ -11,7 +11,7 @@ from brickwork.codegen.grid import (
     MOST_ROWS,
     MOST_THREADS,
     PARALLEL_THREADS,
-    TEAMS,
+    TEAM_THREADS,
     Form,
     Grid,
     grid_of,
@@ -23,7 +23,7 @@ from brickwork.ir import build
 from brickwork.ir.nodes import Block, Expression, For, If, Kernel, Role, While
 from brickwork.records import dataclass
 from brickwork.target.matrix import PROCESSOR_THREADS
-from brickwork.target.target import WARP
+from brickwork.target.target import LEAST_TEAM, WARP
 from brickwork.transform.iteration_bounds import Ranges
 from brickwork.transform.schedule.lengths import Lengths, lengths_in
 
@@ -89,8 +89,7 @@ def _block(writer: FunctionWriter, total: str, most: int) -> str:
     emit = writer.emit
     each = emit(f"call i64 @llvm.umax.i64(i64 {emit(f'udiv i64 {total}, {FEW_BLOCKS}')}, i64 {WARP})")
     each = emit(f"call i64 @llvm.umin.i64(i64 {each}, i64 {most})")
-    # A power of two.
-    return emit(f"lshr i64 {-(1 << 63)}, {emit(f'call i64 @llvm.ctlz.i64(i64 {each}, i1 true)')}")
+    return emit(f"shl i64 1, {_power_below(writer, each)}")
 
 
 def _of_tiles(scalar: Scalar, writer: FunctionWriter, grid: Grid, tile: Tile, total: str) -> LaunchDimensions:
@@ -138,6 +137,11 @@ def _shape(writer: FunctionWriter, columns: str, rows: str, total: str, grid: Gr
     return wide, high, emit(f"select i1 {few}, i64 {FEW_COLUMNS}, i64 {each}")
 
 
+def _power_below(writer: FunctionWriter, text: str) -> str:
+    """Return the exponent of the greatest power of two that a positive i64 is not less than."""
+    return writer.emit(f"sub i64 63, {writer.emit(f'call i64 @llvm.ctlz.i64(i64 {text}, i1 true)')}")
+
+
 def _power(writer: FunctionWriter, text: str, most: int) -> str:
     """Return the exponent of the least power of two that an i64 is not greater than, at most that of `most`."""
     emit = writer.emit
@@ -180,11 +184,20 @@ def _teams(scalar: Scalar, writer: FunctionWriter, kernel: Kernel, total: str) -
     wanted = emit(f"call i64 @llvm.smax.i64(i64 {few}, i64 {share})")
     wanted = emit(f"call i64 @llvm.smax.i64(i64 {wanted}, i64 1)")
     wanted = emit(f"call i64 @llvm.smin.i64(i64 {wanted}, i64 {most})")
-    warps = _divided(writer, wanted, WARP)
-    teams = emit(f"select i1 {emit(f'icmp eq i64 {warps}, 1')}, i64 {TEAMS}, i64 1")
+    threads = emit(f"mul i64 {_divided(writer, wanted, WARP)}, {WARP}")
+    # Where half of a warp would have nothing to do, a part of it is enough: a power of two.
+    part = emit(f"shl i64 1, {_power(writer, emit(f'call i64 @llvm.umax.i64(i64 {wanted}, i64 {LEAST_TEAM})'), WARP)}")
+    threads = emit(f"select i1 {emit(f'icmp ule i64 {steps}, {WARP // 2}')}, i64 {part}, i64 {threads}")
+    # No more teams than leave a block for each multiprocessor, but a warp of them.
+    each = emit(f"call i64 @llvm.umax.i64(i64 {emit(f'udiv i64 {total}, {FEW_BLOCKS}')}, i64 1)")
+    several = emit(f"mul i64 {threads}, {emit(f'shl i64 1, {_power_below(writer, each)}')}")
+    several = emit(f"call i64 @llvm.umax.i64(i64 {several}, i64 {WARP})")
+    several = emit(f"call i64 @llvm.umin.i64(i64 {several}, i64 {TEAM_THREADS})")
+    inside = emit(f"icmp ule i64 {threads}, {WARP}")
+    teams = emit(f"select i1 {inside}, i64 {emit(f'udiv i64 {several}, {threads}')}, i64 1")
     rounded = emit(f"add i64 {total}, {emit(f'sub i64 {teams}, 1')}")
     blocks = emit(f"udiv i64 {rounded}, {teams}")
-    return blocks, emit(f"trunc i64 {emit(f'mul i64 {warps}, {WARP}')} to i32"), emit(f"trunc i64 {teams} to i32")
+    return blocks, emit(f"trunc i64 {threads} to i32"), emit(f"trunc i64 {teams} to i32")
 
 
 def _most_threads(writer: FunctionWriter, kernel: Kernel, share: str) -> str:
@@ -242,6 +255,11 @@ def _shared_loops(
                 yield from _shared_loops((*then, *otherwise), lengths, ranges, each, again=again)
             case While(prelude=prelude, body=body):
                 yield from _shared_loops((*prelude, *body), lengths, ranges, each, again=True)
+            case For(role=Role.WARP):
+                # Least threads of each iteration.
+                nest = nest_of(statement)
+                length = _product(lengths.most(loop) or known.iterations(loop) for loop in nest)
+                yield SharedLoop(None if length is None else build.mul(length, build.integer(LEAST_TEAM)), 1)
             case For(role=Role.THREAD):
                 several = each if again and statement.reductions else 1
                 nest = nest_of(statement)

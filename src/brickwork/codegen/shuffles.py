@@ -8,16 +8,16 @@ from brickwork.target.target import WARP
 _MATCH = "llvm.nvvm.match.all.sync.i64p"
 
 
-def shuffled(state: State, kind: str, text: str, mode: str, lane: int) -> str:
+def shuffled(state: State, kind: str, text: str, mode: str, lane: int | str, mask: str = "-1") -> str:
     """Return another thread's value: of the one `lane` further in the warp (`down`), or of number `lane` (`idx`).
 
-    With `bfly` it is the one whose number differs in the bits of `lane`.
+    With `bfly` it is the one whose number differs in the bits of `lane`. The threads of `mask` are here.
     """
     emit, name = state.writer.emit, f"llvm.nvvm.shfl.sync.{mode}.i32"
     state.module.declare(name, "i32", ("i32", "i32", "i32", "i32"))
 
     def word(text: str) -> str:
-        return emit(f"call i32 @{name}(i32 -1, i32 {text}, i32 {lane}, i32 31)")
+        return emit(f"call i32 @{name}(i32 {mask}, i32 {text}, i32 {lane}, i32 31)")
 
     match kind:
         case "float":
@@ -38,12 +38,16 @@ def branch_if_together(state: State, address: str, same: str, alone: str) -> Non
     writer, emit = state.writer, state.writer.emit
     place = emit(f"ptrtoint {state.pointer} {address} to i64")
     state.module.declare(_MATCH, "{ i32, i1 }", ("i32", "i64"), "convergent nocallback nounwind")
-    here = emit('call i32 asm sideeffect "activemask.b32 $0;", "=r"() convergent')
     warp = writer.label("warp")
-    writer.branch_if(emit(f"icmp eq i32 {here}, -1"), warp, alone)
+    writer.branch_if(emit(f"icmp eq i32 {active_lanes(state)}, -1"), warp, alone)
     writer.place(warp)
     pair = emit(f"call {{ i32, i1 }} @{_MATCH}(i32 -1, i64 {place})")
     writer.branch_if(emit(f"extractvalue {{ i32, i1 }} {pair}, 1"), same, alone)
+
+
+def active_lanes(state: State) -> str:
+    """Return a mask of the threads of the warp that are here with this one, as i32."""
+    return state.writer.emit('call i32 asm sideeffect "activemask.b32 $0;", "=r"() convergent')
 
 
 def lane_number(state: State) -> str:

@@ -155,7 +155,7 @@ def _emit_for(state: State, loop: For) -> None:
         emit_contraction(state, loop, emit_block)
     elif state.width == 1 and not state.parallel and loop.role is Role.PARALLEL:
         emit_parallel(state, loop, emit_block)
-    elif state.team is not None and not state.team.alone and loop.role is Role.THREAD:
+    elif state.team is not None and not state.team.alone and loop.role in {Role.THREAD, Role.WARP}:
         work_sharing.emit_work_sharing(state, state.team, loop, emit_block)
     elif state.target.grid and is_row(state, loop):
         emit_row(state, loop)

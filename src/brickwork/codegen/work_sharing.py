@@ -9,7 +9,7 @@ a shared loop and one after it, or where warps join their results, which is one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
@@ -23,45 +23,29 @@ from brickwork.codegen.lane_values import Uniform, scalar_type
 from brickwork.codegen.loops import EmitBlock
 from brickwork.codegen.odometer import Odometer
 from brickwork.codegen.shuffles import shuffled
+from brickwork.codegen.teams import (
+    YES,
+    barrier,
+    block_barrier,
+    fold,
+    fold_team,
+    part_of_warp,
+    warp_barrier,
+)
 from brickwork.codegen.thread_iterations import one_by_one
 from brickwork.codegen.variables import private_symbols, statement_count
 from brickwork.codegen.vectors import accumulate, emit_lanes, fold_lanes, lane_state, reduction_slot
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.effects import effects
-from brickwork.ir.nodes import For, Kernel, Load, Reduction, Store, Tensor, While, joined_together
+from brickwork.ir.nodes import For, Kernel, Load, Reduction, Role, Store, Tensor, While, joined_together
 from brickwork.ir.walk import statements, walk
 from brickwork.legality import hazard, legality
 from brickwork.target.target import WARP
 
-_BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
-_WARP_BARRIER = "llvm.nvvm.bar.warp.sync"
 UNROLLED = 4
 """Steps of a thread that are written out, so that it waits for what all of them load at once."""
 LIGHT_BODY = 100
 """Bodies of fewer nodes are written out so often; larger ones less often, so that they are not more code."""
-
-
-def barrier(state: State, team: Team) -> None:
-    """Wait for all threads of the team."""
-    writer, after = state.writer, state.writer.label("met")
-    warp, block = writer.label("warp"), writer.label("block")
-    writer.branch_if(team.warp, warp, block)
-    writer.place(warp)
-    _warp_barrier(state)
-    writer.branch(after)
-    writer.place(block)
-    _block_barrier(state)
-    writer.place(after)
-
-
-def _warp_barrier(state: State) -> None:
-    state.module.declare(_WARP_BARRIER, "void", ("i32",), "convergent nocallback nounwind")
-    state.writer.effect(f"call void @{_WARP_BARRIER}(i32 -1)")
-
-
-def _block_barrier(state: State) -> None:
-    state.module.declare(_BARRIER, "void", ("i32",), "convergent nocallback nounwind")
-    state.writer.effect(f"call void @{_BARRIER}(i32 0)")
 
 
 def in_repeated_code(state: State) -> State:
@@ -116,7 +100,10 @@ def emit_work_sharing(state: State, team: Team, loop: For, emit_block: EmitBlock
         return
     levels = nest_of(loop)
     last = replace(levels[-1], reductions=loop.reductions)
-    single = _private(replace(state.inner(), team=replace(team, alone=True)), loop)
+    part, runs = replace(team, alone=True), team
+    if loop.role is Role.WARP:
+        part, runs = part_of_warp(state, team, _count(state, levels))
+    single = _private(replace(state.inner(), team=part), loop)
     wide = lane_state(single, last) if last.width > 1 else single
     for each in (single, wide) if last.width > 1 else (single,):
         _begin_reductions(each, loop)
@@ -124,15 +111,24 @@ def emit_work_sharing(state: State, team: Team, loop: For, emit_block: EmitBlock
     if apart:
         barrier(state, team)
     if len(levels) > 1:
-        _emit_nest((single, wide), team, (*levels[:-1], last), emit_block)
+        _emit_nest((single, wide), runs, (*levels[:-1], last), emit_block)
     else:
-        _emit_loop((single, wide), team, last, emit_block)
-    totals = [_joined(state, single, wide, last, group) for group in joined_together(loop.reductions)]
+        _emit_loop((single, wide), runs, last, emit_block)
+    totals = [_joined((state, single, wide), team, last, group) for group in joined_together(loop.reductions)]
     _finish(state, team, loop, totals, apart=apart)
     # The barrier that warps join their results at parts the loop from what follows, too; and the one before the loop
     # keeps results in shared memory until all have read them. Where there is none, this one does.
     if (team.repeated and not apart) if loop.reductions else apart:
         barrier(state, team)
+
+
+def _count(state: State, levels: tuple[For, ...]) -> str:
+    """Return the iterations of a nest, as i64."""
+    emit, total = state.writer.emit, "1"
+    for loop in levels:
+        length = emit(f"sub i64 {emit_scalar(state, loop.stop)}, {emit_scalar(state, loop.start)}")
+        total = emit(f"mul i64 {total}, {emit(f'call i64 @llvm.smax.i64(i64 {length}, i64 0)')}")
+    return total
 
 
 def _emit_loop(states: tuple[State, State], team: Team, loop: For, emit_block: EmitBlock) -> None:
@@ -274,24 +270,19 @@ def _emit_body(state: State, loop: For, place: str, latch: str, emit_block: Emit
     emit_block(inner, loop.body)
 
 
-def _joined(state: State, single: State, wide: State, loop: For, group: Group) -> list[str]:
-    """Return the partial results of reductions over this thread's iterations and its warp's, in the first lane."""
+def _joined(states: tuple[State, State, State], team: Team, loop: For, group: Group) -> list[str]:
+    """Return the partial results of reductions over this thread's iterations and its warp's: see `fold_team`."""
+    (state, single, wide), part = states, states[1].team
     kinds = [scalar_type(item.symbol.dtype) for item in group]
     slots = [single.slots[item.symbol].address for item in group]
     texts = [state.writer.load(kind, slot) for kind, slot in zip(kinds, slots, strict=True)]
     if loop.width > 1:
         texts = joined(state, group, fold_lanes(state, wide, group), texts)
-    return _fold_warp(state, group, texts)
-
-
-def _fold_warp(state: State, group: Group, texts: list[str], threads: int = WARP) -> list[str]:
-    kinds = [scalar_type(item.symbol.dtype) for item in group]
-    distance = threads // 2
-    while distance:
-        others = [shuffled(state, kind, text, "down", distance) for kind, text in zip(kinds, texts, strict=True)]
-        texts = joined(state, group, texts, others)
-        distance //= 2
-    return texts
+    if loop.role is Role.WARP and part is not None:  # All threads of a part of a warp have the same.
+        first = state.writer.emit(f"icmp eq i64 {part.thread}, 0")
+        found = zip(kinds, texts, map(identity, group), strict=True)
+        texts = [state.writer.emit(f"select i1 {first}, {kind} {text}, {kind} {other}") for kind, text, other in found]
+    return fold_team(state, team, group, texts)
 
 
 def _finish(state: State, team: Team, loop: For, totals: list[list[str]], *, apart: bool) -> None:
@@ -300,21 +291,33 @@ def _finish(state: State, team: Team, loop: For, totals: list[list[str]], *, apa
         return
     writer, kinds = state.writer, [scalar_type(item.symbol.dtype) for item in loop.reductions]
     results = [writer.alloca(kind) for kind in kinds]
+    if team.warp == YES:
+        _keep(state, team, zip(kinds, chain.from_iterable(totals), results, strict=True), apart=apart)
+        _accumulate(state, loop, zip(kinds, results, strict=True))
+        return
     one, several, met = (writer.label(stem) for stem in ("one", "several", "joined"))
     writer.branch_if(team.warp, one, several)
     writer.place(one)
-    if apart:
-        _warp_barrier(state)
-    for kind, total, result in zip(kinds, chain.from_iterable(totals), results, strict=True):
-        writer.store(kind, shuffled(state, kind, total, "idx", 0), result)
+    _keep(state, team, zip(kinds, chain.from_iterable(totals), results, strict=True), apart=apart)
     writer.branch(met)
     writer.place(several)
     for kind, total, result in zip(kinds, _across_warps(state, team, loop, totals), results, strict=True):
         writer.store(kind, total, result)
     writer.place(met)
-    found = zip(kinds, results, strict=True)
+    _accumulate(state, loop, zip(kinds, results, strict=True))
+
+
+def _keep(state: State, team: Team, totals: Iterable[tuple[str, str, str]], *, apart: bool) -> None:
+    """Keep the results of a team in a warp, whose threads meet if `apart`."""
+    if apart:
+        warp_barrier(state, team)
+    for kind, total, result in totals:
+        state.writer.store(kind, total, result)
+
+
+def _accumulate(state: State, loop: For, results: Iterator[tuple[str, str]]) -> None:
     for group in joined_together(loop.reductions):
-        accumulate(state, group, [writer.load(*next(found)) for _ in group])
+        accumulate(state, group, [state.writer.load(*next(results)) for _ in group])
 
 
 def _across_warps(state: State, team: Team, loop: For, totals: list[list[str]]) -> list[str]:
@@ -330,14 +333,14 @@ def _across_warps(state: State, team: Team, loop: For, totals: list[list[str]]) 
             value = total if kind == scalar_type(item.symbol.dtype) else writer.emit(f"zext i1 {total} to i8")
             address = writer.emit(f"getelementptr {kind}, ptr addrspace(3) {place}, i64 {warp}")
             writer.effect(f"store {kind} {value}, ptr addrspace(3) {address}")
-    _block_barrier(state)
+    block_barrier(state)
     warps = writer.emit(f"udiv i64 {team.size}, {WARP}")
     active = writer.emit(f"icmp slt i64 {lane}, {warps}")
     near = writer.emit(f"and i64 {lane}, {most - 1}")
     rest = (_of_warp(state, item, place, near, active) for item, place in zip(loop.reductions, places, strict=True))
     found: list[str] = []
     for group in joined_together(loop.reductions):
-        texts = _fold_warp(state, group, [next(rest) for _ in group], most)
+        texts = fold(state, group, [next(rest) for _ in group], most // 2)
         kinds = (scalar_type(item.symbol.dtype) for item in group)
         found += [shuffled(state, kind, text, "idx", 0) for kind, text in zip(kinds, texts, strict=True)]
     return found

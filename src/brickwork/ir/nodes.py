@@ -262,6 +262,8 @@ class Role(Enum):
     BLOCK = "block"  # each iteration is run by a block of threads, in lockstep and with the same values
     THREAD = "thread"  # inside BLOCK: iterations, of several such nested loops together, are shared out among the
     # block's threads; a barrier follows
+    WARP = "warp"  # inside BLOCK: the same for warps, or equal parts of them; each runs its iterations as a block does,
+    # and shares THREAD loops inside out among its threads
     TILE = "tile"  # inside BLOCK: rows, or columns, of a tile of a contraction, `width` at most
     CHUNKED_TILE = (
         "chunked_tile"  # the same; rows of what its factor reads along memory begin at multiples of 16 staged bytes

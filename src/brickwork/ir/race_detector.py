@@ -3,12 +3,14 @@
 The interpreter reports iterations and accesses; a race is a pair of accesses of two iterations of one loop to one
 element, at least one of them writing; updates by one operator (`Store.combine`) do not collide. In a BLOCK loop, what
 all threads read in lockstep must not be written before a barrier, which stands after each THREAD loop and after each
-store outside of one; of a local each thread has its own. One thread does such a store, and what the store itself reads
+store outside of one; of a local each thread has its own. So it is for the threads of a part of a warp, in a WARP loop,
+after which a barrier of the block stands, too. One thread does such a store, and what the store itself reads
 is of use to that thread alone. Invariant: after the first race nothing more is recorded, as it is raised.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field, replace
 from typing import TypeAlias
 
@@ -24,6 +26,8 @@ Element: TypeAlias = tuple[int, int]
 
 _SHARED = frozenset({Role.THREAD, Role.TILE, Role.CHUNKED_TILE})
 """The loops whose iterations are for threads of a block; a barrier follows."""
+_LOCKSTEP = frozenset({Role.BLOCK, Role.WARP})
+"""The loops whose iterations are for several threads, in lockstep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +84,8 @@ class Detector:
     def leave(self) -> None:
         """End the innermost watched loop."""
         left = self._watches.pop()
-        if left.loop.role in _SHARED and not any(watch.loop.role in _SHARED for watch in self._watches):
-            for watch in self._watches:
+        if left.loop.role in {*_SHARED, Role.WARP} and (threads := self._lockstep()):
+            for watch in threads:
                 watch.steps.clear()
 
     def access(self, element: Element, now: Access) -> None:
@@ -102,20 +106,24 @@ class Detector:
 
     def _step(self, element: Element, now: Access) -> None:
         """Watch the order of what the threads of a block do in lockstep."""
-        roles = [watch.loop.role for watch in self._watches]
-        if Role.BLOCK not in roles:
-            return
-        place = len(roles) - 1 - roles[::-1].index(Role.BLOCK)
-        block = self._watches[place]
-        if now.writes and element in block.steps and element not in self._own:
-            raise RaceError(_describe_step(block.loop, block.steps[element], now))
-        if not _SHARED.isdisjoint(roles[place:]):
+        for watch in self._watches if now.writes else ():
+            if watch.loop.role in _LOCKSTEP and element in watch.steps and element not in self._own:
+                raise RaceError(_describe_step(watch.loop, watch.steps[element], now))
+        threads = self._lockstep()
+        if not threads:
             return
         if now.writes:
-            block.steps.clear()
-        elif element not in block.steps:
-            block.steps[element] = now
+            for watch in threads:
+                watch.steps.clear()
+        elif element not in threads[0].steps:
+            threads[0].steps[element] = now
             self._own.add(element)
+
+    def _lockstep(self) -> Sequence[_Watch]:
+        """Return the innermost loop whose iterations are for several threads, with those in it; none in one thread."""
+        roles = [watch.loop.role for watch in self._watches]
+        place = next((place for place in reversed(range(len(roles))) if roles[place] in _LOCKSTEP), None)
+        return () if place is None or not _SHARED.isdisjoint(roles[place:]) else self._watches[place:]
 
 
 def _collision(history: _History, now: Access, iteration: int) -> Access | None:

@@ -270,7 +270,7 @@ class _Verifier:
         _require(among, "threads lie along parallel loops, and are a power of two", node.loc)
         unrolled = node.unrolled == 1 or (node.role is Role.SEQUENTIAL and node.unrolled & (node.unrolled - 1) == 0)
         _require(node.unrolled >= 1 and unrolled, "loops in order are unrolled by powers of two", node.loc)
-        shared = node.role in {Role.THREAD, Role.TILE, Role.CHUNKED_TILE}
+        shared = node.role in {Role.THREAD, Role.WARP, Role.TILE, Role.CHUNKED_TILE}
         _require(self.in_block or not shared, "threads share out loops inside of blocks", node.loc)
         for reduction in node.reductions:
             _require(reduction.operator.name in ASSOCIATIVE, f"no reduction by `{reduction.operator}`", node.loc)
@@ -284,7 +284,7 @@ class _Verifier:
             node.role is Role.BLOCK or (self.in_block and (node.role is not Role.THREAD or _is_level(node))),
         )
         tensors, constant = set(self.tensors), set(self.constant)
-        if node.role is Role.THREAD:
+        if node.role in {Role.THREAD, Role.WARP}:
             self.constant |= {tensor for tensor in self.tensors if tensor.is_local}
         self._body(node.body, inner)
         if _runs(node):

@@ -14,7 +14,16 @@ from enum import Enum
 from math import prod
 from typing import TypeAlias
 
-from brickwork.codegen.grid import MOST_BLOCKS, MOST_ROWS, MOST_THREADS, PARALLEL_THREADS, TEAMS, Form, Grid, grid_of
+from brickwork.codegen.grid import (
+    MOST_BLOCKS,
+    MOST_ROWS,
+    MOST_THREADS,
+    PARALLEL_THREADS,
+    TEAM_THREADS,
+    Form,
+    Grid,
+    grid_of,
+)
 from brickwork.codegen.launch_dimensions import (
     COLUMNS_EACH,
     ENOUGH_THREADS,
@@ -61,7 +70,7 @@ from brickwork.ir.nodes import (
 from brickwork.ir.scalar_semantics import Number, cast, evaluate
 from brickwork.ir.walk import statements, walk
 from brickwork.records import dataclass
-from brickwork.target.target import WARP
+from brickwork.target.target import LEAST_TEAM, WARP
 
 Argument: TypeAlias = tuple[int, ...] | list["Argument"] | int | float | None
 """The sizes of a tensor, the items of a list, a number, or what is absent."""
@@ -297,7 +306,8 @@ def _figures(known: _Known, kernel: Kernel) -> LaunchFigures:
             return LaunchFigures(kernel.name, steps * parts, grid.threads, *total, *what, parts)
         case Form.BLOCK:
             threads = _threads(known, kernel, steps)
-            teams = TEAMS if threads == WARP else 1
+            several = 1 << (max(steps // FEW_BLOCKS, 1).bit_length() - 1)
+            teams = min(max(threads * several, WARP), TEAM_THREADS) // threads if threads <= WARP else 1
             return LaunchFigures(kernel.name, -(-steps // teams), threads * teams, *total, *what)
 
 
@@ -322,7 +332,10 @@ def _threads(known: _Known, kernel: Kernel, total: int) -> int:
     share = ENOUGH_THREADS // max(total, 1)
     wanted = max(-(-longest // STEPS_EACH), min(share, longest), 1)
     most = max(min(share // 2, grid_of(kernel).threads), MOST_THREADS)
-    return -(-min(wanted, most) // WARP) * WARP
+    wanted = min(wanted, most)
+    if longest <= WARP // 2:
+        return 1 << (max(wanted, LEAST_TEAM) - 1).bit_length()
+    return -(-wanted // WARP) * WARP
 
 
 def _length(known: _Known, loop: For) -> int | None:

@@ -6,6 +6,8 @@ from brickwork.records import dataclass
 
 WARP = 32
 """Threads of a grid that run together, and may give one another what is in their registers."""
+LEAST_TEAM = 4
+"""Least of these that share an iteration out: of aligned rows they read two sectors of memory, of 32 bytes, at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -419,6 +419,9 @@ def _how_on_grid(loop: Loop, schedule: Schedule) -> _Way | None:
         several = f"a block of threads for up to {together} iterations"
         parts.append(several if together > 1 else "a block of threads an iteration")
         roles.append(Role.BLOCK.value)
+    if schedule.warps(index):
+        parts.append("shared out among the warps of a block, or parts of them")
+        roles.append(Role.WARP.value)
     if schedule.threads(index):
         parts.append("shared out among the threads of a block")
         roles.append(Role.THREAD.value)
@@ -524,7 +527,7 @@ def _access_lines(scheduled: ScheduledKernel) -> Iterator[str]:
                 guarded[f"  {what} {_verb(access)} is in range if {conditions}; tested once, else checked"] = None
     yield from guarded
     if analysis.assumptions:
-        yield f"  proofs hold for {_limits(scheduled)}; tested once, else all runs in order"
+        yield f"  proofs hold {_assumed(scheduled)}; tested once, else all runs in order"
     elif guarded and (lost := _lost(scheduled)):
         yield f"  where one of these does not hold, {lost} in order"
 
@@ -543,16 +546,19 @@ def _lost(scheduled: ScheduledKernel) -> str:
     return f"{' and '.join(names)} run{'' if len(names) > 1 else 's'}" if names else ""
 
 
-def _limits(scheduled: ScheduledKernel) -> str:
-    """Return the limits of arguments and sizes that the assumptions set, the tightest of each."""
+def _assumed(scheduled: ScheduledKernel) -> str:
+    """Return what is assumed of arguments and sizes: the tightest limit of each, and other conditions."""
     limits: dict[str, int] = {}
+    others: list[str] = []
     for item in scheduled.analysis.assumptions:
         match item:
             case Apply(operands=(Constant(value=value), bounded)):
                 name = _told(bounded, scheduled)
                 limits[name] = min(int(value), limits.get(name, int(value)))
+            case Apply(operator=operator, operands=(Apply(), Constant(value=0))) if operator.name == "ge":
+                pass  # the limit below 0 that goes with one above
             case _:
-                pass
+                others.append(_told(item, scheduled))
     scalars = {_told(build.read(symbol), scheduled) for symbol in scheduled.analysis.model.scalars}
     parts: list[str] = []
     for limit in sorted({*limits.values()}):
@@ -560,7 +566,8 @@ def _limits(scheduled: ScheduledKernel) -> str:
         inside, sizes = ([item for item in names if (item in scalars) is kind] for kind in (True, False))
         parts += [f"{', '.join(inside)} within plus or minus {limit}"] if inside else []
         parts += [f"{', '.join(sizes)} up to {limit}"] if sizes else []
-    return " and ".join(parts)
+    found = [f"for {' and '.join(parts)}"] if parts else []
+    return " and ".join([*found, *([f"if {' and '.join(others)}"] if others else [])])
 
 
 def _verb(access: Access) -> str:

@@ -71,7 +71,7 @@ from brickwork.transform.verbs.rfactor import MOST_PIECES
 
 Symbols = frozenset[Symbol]
 FALSE = build.constant(False, BOOL)
-_IN_BLOCK = frozenset({Role.THREAD, Role.TILE, Role.CHUNKED_TILE, Role.CONTRACT, Role.CONTRACT_GROUPS})
+_IN_BLOCK = frozenset({Role.THREAD, Role.WARP, Role.TILE, Role.CHUNKED_TILE, Role.CONTRACT, Role.CONTRACT_GROUPS})
 """The loops that the threads of a block run together."""
 
 

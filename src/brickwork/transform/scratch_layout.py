@@ -193,6 +193,8 @@ def _accesses(block: Block, around: For | None, turns: For | None = None) -> Ite
                 yield from _accesses(body, statement if blocks else None)
             case For(role=Role.SEQUENTIAL, body=body):
                 yield from _accesses(body, around, statement)
+            case For(role=Role.WARP, body=body):
+                yield from _accesses(body, around)
             case For(body=body):
                 yield from _accesses(body, statement)
             case If(condition=condition, then=then, otherwise=otherwise):

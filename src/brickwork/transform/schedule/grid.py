@@ -33,18 +33,16 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
-from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.rectangle import is_rectangle
-from brickwork.transform.schedule.lengths import Lengths, lengths_in
+from brickwork.transform.schedule.lengths import lengths_in
 from brickwork.transform.schedule.lockstep import runs_in_lockstep
 from brickwork.transform.schedule.planner import (
     DEPTH_WEIGHT,
     NEIGHBOUR,
     Planner,
     access_cost,
-    has_fixed_bounds,
     is_long_computation,
     setting_out,
     straight,
@@ -62,6 +60,7 @@ from brickwork.transform.schedule.schedule import (
     Verb,
     planned,
 )
+from brickwork.transform.schedule.shared_loops import SHORT, SharingPlanner
 from brickwork.transform.schedule.tile import find_across, is_cheap, tile_of
 from brickwork.transform.verbs.fuse import find_flat
 
@@ -78,8 +77,6 @@ LARGE_STEP = 400
 """Nodes of an iteration of a recurrence that is too large to be written out; chosen, not measured."""
 LIGHT_PIECE = 4096
 """Least iterations for a block of threads that accumulates."""
-SHORT = 32
-"""Loops of fewer iterations (where that is known) are not worth threads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +94,9 @@ class Tile:
 
 
 @dataclass(frozen=True, slots=True)
-class GridPlanner(Planner):
+class GridPlanner(SharingPlanner):
     """Chooses how the nests of a kernel are run on a grid. If not `flat` and `wide`, fewer conditions are needed."""
 
-    target: Target
-    lengths: Lengths
     flat: bool = True
     wide: bool = True
 
@@ -150,10 +145,10 @@ class GridPlanner(Planner):
         shares = chosen and chosen[0] not in band and self.fills_blocks(band[-1], chosen)
         if shares and not self.meets_again(band, chosen):
             yield from (Bind(node.index, Level.BLOCK) for node in band)
+            for node in self.by_warps(chosen, band[-1]):
+                yield self.at_level(node, Level.WARP)
             for node in chosen:
-                for around in self.nest_to(node, band[-1])[:-1]:
-                    adds = bool(self.analysis.loops[around.index].reductions)
-                    yield Rfactor(around.index, Level.THREAD) if adds else Bind(around.index, Level.THREAD)
+                yield from (self.at_level(around, Level.THREAD) for around in self.nest_to(node, band[-1])[:-1])
                 yield from self.shared(node, self.width(node))
             yield from self.split(band[-1])
             return
@@ -287,11 +282,6 @@ class GridPlanner(Planner):
             return True
         return Planner.is_along(self, loop) or self.lengths.has_sizes(loop)
 
-    def count(self, loop: For) -> int | None:
-        """Return how many iterations a loop has at most, if that is a literal."""
-        most = self.lengths.most(loop)
-        return max(int(most.value), 0) if isinstance(most, Constant) else None
-
     def innermost(self, band: Sequence[For]) -> For:
         """Return the loop of a band whose neighbouring iterations are for neighbouring threads."""
         return min(reversed(band), key=self.neighbours_cost)
@@ -355,33 +345,14 @@ class GridPlanner(Planner):
     def shared(self, loop: For, width: int) -> Iterator[Verb]:
         """Share iterations, or groups of `width` neighbours, out among the threads of a block."""
         adds = bool(self.analysis.loops[loop.index].reductions)
-        yield Rfactor(loop.index, Level.THREAD) if adds else Bind(loop.index, Level.THREAD)
+        yield self.at_level(loop, Level.THREAD)
         if width > 1 and isinstance(loop.start, Constant) and int(loop.start.value) % width == 0:
             yield Rfactor(loop.index, Level.LANE, width) if adds else Bind(loop.index, Level.LANE, width)
 
-    def fills_blocks(self, last: For, chosen: Sequence[For]) -> bool:
-        """Whether loops inside of a band can be shared out among the threads of a block."""
-        nests = [self.nest_to(node, last) for node in chosen]
-        counts = [[self.count(node) for node in nest] for nest in nests]
-        if all(None not in nest and prod(count or 0 for count in nest) < SHORT for nest in counts):
-            return False
-        return runs_in_lockstep(last.body, frozenset(node.index for nest in nests for node in nest))
-
-    @legality
-    def nest_to(self, last: For, around: For) -> list[For]:
-        """Return the loops in `around` that a block shares out as one range with `last`, outermost first."""
-        nest = [last]
-        sums = self.analysis.loops[last.index].reductions
-        for loop in reversed([*_loops_to(around.body, last)]):
-            verdict = self.analysis.loops[loop.index]
-            if loop.body != (nest[0],) or not verdict.independent:
-                break
-            if verdict.reductions != sums or any(item.along is not None for item in sums):
-                break
-            if not all(has_fixed_bounds(node, (loop,)) for node in nest):
-                break
-            nest.insert(0, loop)
-        return nest
+    def at_level(self, loop: For, level: Level) -> Verb:
+        """Return the verb that runs a loop at a level, and joins there what it accumulates."""
+        adds = bool(self.analysis.loops[loop.index].reductions)
+        return Rfactor(loop.index, level) if adds else Bind(loop.index, level)
 
     def meets_again(self, band: Sequence[For], chosen: Sequence[For]) -> bool:
         """Whether all that is read along the loops inside a band of several is read by other iterations of it again.
@@ -554,13 +525,6 @@ def lane_conditions(block: Block, analysis: Analysis, schedule: Schedule) -> tup
                 rest = build.apply("mod", Size(tensor=access.tensor, axis=kind.rank - 1), build.integer(width))
                 found[build.apply("eq", rest, build.integer(0))] = None
     return tuple(found)
-
-
-def _loops_to(block: Block, last: For) -> Iterator[For]:
-    """Yield the loops of a block that another one stands in, outermost first."""
-    for loop in (node for node in statements(block) if isinstance(node, For) and node.index != last.index):
-        if any(isinstance(node, For) and node.index == last.index for node in statements(loop.body)):
-            yield loop
 
 
 def _last(loop: For, index: Symbol) -> For:

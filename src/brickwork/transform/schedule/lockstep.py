@@ -56,7 +56,7 @@ def _after(block: Block, shared: frozenset[Symbol], read: Tensors) -> Tensors | 
 @legality
 def _step(statement: Statement, shared: frozenset[Symbol], read: Tensors) -> Tensors | None:
     match statement:
-        case For() if statement.index in shared or statement.role is Role.THREAD:
+        case For() if statement.index in shared or statement.role in {Role.THREAD, Role.WARP}:
             return None if _stores_into_copies(statement) or read & _stored(statement.body) else NONE
         case For(body=body):
             return _repeated(body, shared, read)

@@ -29,12 +29,14 @@ ATOMIC = "atomic"
 class Level(Enum):
     """Who runs the iterations of a loop. A processor has a pool of threads and lanes; a GPU has the others, and lanes.
 
-    Iterations bound to a grid are a thread's each, to a block those of all its threads in lockstep.
+    Iterations bound to a grid are a thread's each, to a block those of all its threads in lockstep, to a warp those of
+    its threads, or of an equal part of them.
     """
 
     POOL = "pool"
     GRID = "grid"
     BLOCK = "block"
+    WARP = "warp"
     THREAD = "thread"
     LANE = "lane"
 
@@ -227,6 +229,10 @@ class Schedule:
     def threads(self, loop: Symbol) -> bool:
         """Whether a loop is shared out among the threads of a block."""
         return self.bound(loop, Level.THREAD) is not None
+
+    def warps(self, loop: Symbol) -> bool:
+        """Whether a loop is shared out among the warps of a block, or equal parts of them."""
+        return self.bound(loop, Level.WARP) is not None
 
     def partials(self, loop: Symbol) -> int:
         """Return the least number of iterations of a piece for a block of threads, or 0."""

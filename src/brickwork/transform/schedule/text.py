@@ -203,7 +203,7 @@ class _Reader:
         at = None if level == ATOMIC else self.level(level)
         if last.isdecimal() and at is not None:
             return Rfactor(self.loop(loop), at, self.number(last))
-        if not last and at in {Level.GRID, Level.THREAD}:
+        if not last and at in {Level.GRID, Level.WARP, Level.THREAD}:
             return Rfactor(self.loop(loop), at)
         if last not in self.names.tensors or at not in {None, Level.POOL}:
             self.wrong()

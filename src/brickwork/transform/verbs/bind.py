@@ -22,6 +22,7 @@ ROLES = {
     Level.POOL: Role.PARALLEL,
     Level.GRID: Role.PARALLEL,
     Level.BLOCK: Role.BLOCK,
+    Level.WARP: Role.WARP,
     Level.THREAD: Role.THREAD,
     Level.LANE: Role.VECTOR,
 }

@@ -106,7 +106,7 @@ def _factored(loop: For, verb: Rfactor, context: Context) -> Block:
             return (Assign(symbol=size, value=least, loc=loop.loc), pieces)
         case Level.GRID:
             return (replace(loop, reductions=reductions),)
-        case Level.THREAD | Level.LANE:
+        case Level.WARP | Level.THREAD | Level.LANE:
             return (bound(loop, verb.level, verb.size, context),)
         case _:
             return (loop,)
