@@ -31,6 +31,7 @@ from brickwork.analysis.verdicts import Bound, BoundVerdict
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import Constant, Expression, Size
+from brickwork.legality import legality
 from brickwork.records import dataclass
 
 GUARD_LIMIT = 16
@@ -81,6 +82,8 @@ def _bound_axis(model: Model, solver: Solver, access: Access, axis: Axis) -> Bou
             return _verdict((*below.needed, *above.needed), plain=True)
         if (verdict := _bound_wrapping(model, solver, access, axis, above)) is not None:
             return verdict
+    if (verdict := _bound_quotient(model, access, axis)) is not None:
+        return verdict
     for speculation, special in _candidates(model, axis):
         room = special.size - special.value - number(1)
         corners = [lower_corner(model, access.loops, goal) for goal in (special.value, room)]
@@ -88,6 +91,24 @@ def _bound_axis(model: Model, solver: Solver, access: Access, axis: Axis) -> Bou
             return _verdict(speculation, plain=True)
     natural = below is not None and below.certain
     return BoundVerdict(Bound.CHECKED, plain=natural or not axis.wraps)
+
+
+@legality
+def _bound_quotient(model: Model, access: Access, axis: Axis) -> BoundVerdict | None:
+    """Judge `x // n` with an argument `n`: where that is positive, the greatest `x` has the greatest quotient."""
+    match axis.value.terms:
+        case (((atom,), 1),) if (known := model.quotients.get(atom)) is not None and _certain(model, known.dividend):
+            most = lower_corner(model, access.loops, known.dividend.scale(-1))
+        case _:
+            return None
+    if most is None or not all(map(is_parameter, most.atoms() | known.divisor.atoms() | axis.size.atoms())):
+        return None
+    if _usable(model, Proof(((Comparison(most),),))) is None:
+        return None
+    divisor = build.apply("maximum", expression_of(known.divisor), build.integer(1))
+    greatest = build.apply("floordiv", expression_of(most.scale(-1)), divisor)
+    positive = build.apply("ge", expression_of(known.divisor), build.integer(1))
+    return BoundVerdict(Bound.GUARDED, (positive, build.apply("lt", greatest, expression_of(axis.size))))
 
 
 def _verdict(needed: tuple[tuple[Comparison, ...], ...], *, plain: bool) -> BoundVerdict:
@@ -405,6 +426,13 @@ def _sum(terms: Iterable[tuple[tuple[Atom, ...], int]]) -> Expression:
             value = build.apply("mul", value, parameter_expression(atom))
         total = build.apply("add", total, value)
     return total
+
+
+def expression_of(polynomial: Polynomial) -> Expression:
+    """Return a polynomial over parameters as an expression."""
+    gains = [(monomial, factor) for monomial, factor in polynomial.terms if factor > 0]
+    losses = [(monomial, -factor) for monomial, factor in polynomial.terms if factor < 0]
+    return build.apply("sub", _sum(gains), _sum(losses)) if losses else _sum(gains)
 
 
 def parameter_expression(atom: Atom) -> Expression:

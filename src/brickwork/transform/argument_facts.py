@@ -16,6 +16,7 @@ from brickwork.ir.nodes import (
     Apply,
     Constant,
     Expression,
+    Kernel,
     KeyParameter,
     ListParameter,
     Program,
@@ -170,3 +171,8 @@ def first_scratch(program: Program) -> int:
     made = [node.tensor for node in statements(program.body) if isinstance(node, Allocate)]
     places = [tensor for node in statements(program.body) if isinstance(node, Rebind) for tensor in node.targets]
     return 1 + max((tensor.number for tensor in (*parameters, *made, *places)), default=-1)
+
+
+def narrow_kernel(kernel: Kernel, known: ArgumentFacts | None) -> tuple[Expression, ...]:
+    """Return what must hold so that the tensors of a kernel are narrow."""
+    return () if known is None else tuple(item for each in kernel.tensors for item in narrow_conditions(each, known))

@@ -6,6 +6,7 @@
    with_launched_steps (only for grids): then, as kernels with parts of scratch tensors have loops that are independent.
    with_own_scratch: then, since each of these kernels is to choose how its tensors lie in memory.
    without_continue (only for grids): before what rests on proofs.
+   without_argument_checks (only for grids): likewise, since checks keep loops in order.
 1. privatise: first of what rests on proofs, since loops are independent then that were not.
    with_columns (only for grids): makes one nest of several, whose order can be chosen.
    distribute, interchange: before all that rests on the verdicts, since those of other loops are others; loops are cut
@@ -41,7 +42,7 @@ from brickwork.analysis.analyse import analyse
 from brickwork.analysis.atomic_updates import find_updates
 from brickwork.analysis.carrying_loops import carrying_loops
 from brickwork.analysis.scalars import NONE, live_before
-from brickwork.analysis.verdicts import Analysis, Bound, BoundVerdict
+from brickwork.analysis.verdicts import Analysis
 from brickwork.diagnostics.location import NOWHERE, Location
 from brickwork.ir import build
 from brickwork.ir.nodes import Assign, Block, Expression, For, If, Kernel, Launch, Node, Program, Symbol, Tensor
@@ -50,7 +51,8 @@ from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.alternatives import with_own_scratch
-from brickwork.transform.argument_facts import ArgumentFacts, argument_facts_of, holds, narrow_conditions
+from brickwork.transform.argument_checks import without_argument_checks
+from brickwork.transform.argument_facts import ArgumentFacts, argument_facts_of, narrow_kernel
 from brickwork.transform.ascending import with_ascending_rows
 from brickwork.transform.canonical.form import canonical
 from brickwork.transform.claims import believe_claims, take_claims
@@ -70,7 +72,7 @@ from brickwork.transform.launched_steps import with_launched_steps
 from brickwork.transform.needless_fills import Overwriting, without_needless_fills
 from brickwork.transform.outline import outline_kernels
 from brickwork.transform.persistent import Persistent, persistent_blocks
-from brickwork.transform.preconditions import NOTHING, Preconditions, preconditions_of
+from brickwork.transform.preconditions import NOTHING, Preconditions, assuming_less, preconditions_of
 from brickwork.transform.predicate import predicate
 from brickwork.transform.privatise import privatise, scratch_of
 from brickwork.transform.privatise_reductions import privatise_reductions
@@ -177,12 +179,12 @@ def schedule_kernel(
     given = None if target.grid or kernel.may_alias else given
     written = kernel = note_places(replace(kernel, body=without_continue(kernel.body)) if target.grid else kernel)
     as_written = cache(lambda: analyse(written))
-    kernel, analysis, rests, moved = _rewritten(written, as_written, target, scratch, given)
+    kernel, analysis, rests, moved = _freed(written, as_written, target, scratch, given)
     analysis = take_claims(kernel, analysis)
     analysis = find_updates(kernel, analysis, claimed=not target.grid)
     fixed, less = guards(analysis), known if target.grid else None
     fixed = fixed if target.grid else (*fixed, *kernel.facts)
-    analysis, *rests = (_assuming_less(each, less, before) for each in (analysis, *rests))
+    analysis, *rests = (assuming_less(each, less, before) for each in (analysis, *rests))
     if target.grid and not kernel.may_alias:
         kernel = replace(kernel, body=unswitch_nests(rectangle(sink(kernel.body, analysis), analysis), analysis))
     elif not kernel.may_alias:
@@ -285,11 +287,6 @@ def _fast_of(
     return _fast(body, analysis, version.schedule, target, fixed)
 
 
-def _narrow(kernel: Kernel, known: ArgumentFacts | None) -> tuple[Expression, ...]:
-    """Return what must hold so that the tensors of a kernel are narrow."""
-    return () if known is None else tuple(item for each in kernel.tensors for item in narrow_conditions(each, known))
-
-
 def _for_sizes(
     kernel: Kernel, analysis: Analysis, target: Target, plain: Schedule, known: ArgumentFacts | None
 ) -> Iterator[Version]:
@@ -303,10 +300,10 @@ def _for_sizes(
     if _is_easy(kernel, plain, known):
         short, summed = _short(kernel, analysis, target, plain, rows), _summed(kernel, analysis, target, plain)
         for name, schedule, needed in (*short, *summed):
-            yield Version(name, (*needed, *_narrow(kernel, known)), schedule)
+            yield Version(name, (*needed, *narrow_kernel(kernel, known)), schedule)
     for name, find in ((SHARED, _shared), (TILES, _tiled)):
         if (found := find(kernel, analysis, target, plain, known)) is not None:
-            yield Version(name, (*found[1], *_narrow(kernel, known)), found[0])
+            yield Version(name, (*found[1], *narrow_kernel(kernel, known)), found[0])
     if _is_easy(kernel, plain, known):
         flat = not any(build.is_constant(item, 0) for item in flat_conditions(kernel.body, analysis, plain))
         for name, schedule, needed in contraction_versions(kernel.body, analysis, target, flat=flat):
@@ -321,7 +318,7 @@ def _conditions(
     flat = flat_conditions(kernel.body, analysis, schedule)
     if not target.grid:
         return flat
-    narrow = _narrow(kernel, known) if schedule.verbs else ()
+    narrow = narrow_kernel(kernel, known) if schedule.verbs else ()
     return (*flat, *lane_conditions(kernel.body, analysis, schedule), *narrow)
 
 
@@ -389,6 +386,21 @@ def _is_easy(kernel: Kernel, plain: Schedule, known: ArgumentFacts | None) -> bo
     return bool(plain.verbs) and known is not None and known.asked and all(map(known.is_aligned, kernel.tensors))
 
 
+def _freed(
+    kernel: Kernel,
+    as_written: Callable[[], Analysis],
+    target: Target,
+    scratch: frozenset[Tensor],
+    given: Given | None,
+) -> tuple[Kernel, Analysis, tuple[Analysis, ...], tuple[Verb, ...]]:
+    """Return what `_rewritten` does, without checks of arguments alone: that these hold is an assumption then."""
+    free, asked = without_argument_checks(kernel) if target.grid else (kernel, ())
+    if not asked:
+        return _rewritten(kernel, as_written, target, scratch, given)
+    found, analysis, rests, moved = _rewritten(free, cache(lambda: analyse(free)), target, scratch, given)
+    return found, replace(analysis, assumptions=(*analysis.assumptions, *asked)), (*rests, as_written()), moved
+
+
 def _rewritten(
     kernel: Kernel,
     as_written: Callable[[], Analysis],
@@ -447,20 +459,6 @@ def reordered(
     if not moved:
         return kernel, analysis, tuple(rests), ()
     return exchanged, None, (*rests, analysis), moved
-
-
-def _assuming_less(analysis: Analysis, known: ArgumentFacts | None, before: Preconditions) -> Analysis:
-    """Return the analysis without the assumptions and guards that are known to hold."""
-    left = (item for item in analysis.assumptions if known is None or not holds(item, known))
-    bounds = {place: _guarded_less(verdict, before) for place, verdict in analysis.bounds.items()}
-    return replace(analysis, assumptions=tuple(item for item in left if not before.holds(item)), bounds=bounds)
-
-
-def _guarded_less(verdict: BoundVerdict, before: Preconditions) -> BoundVerdict:
-    guard = tuple(item for item in verdict.guard if not before.holds(item))
-    if guard == verdict.guard:
-        return verdict
-    return replace(verdict, guard=guard, bound=verdict.bound if guard else Bound.PROVED)
 
 
 def _careful(kernel: Kernel, analysis: Analysis, target: Target) -> tuple[Block, tuple[Schedule, Analysis]]:

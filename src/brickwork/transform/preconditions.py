@@ -8,8 +8,10 @@ so in every launch; conditions that read elements, or what is changed after the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import cached_property
 
+from brickwork.analysis.verdicts import Analysis, Bound, BoundVerdict
 from brickwork.ir import build
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
@@ -28,6 +30,7 @@ from brickwork.ir.nodes import (
 from brickwork.ir.walk import assigned_symbols, read_symbols, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
+from brickwork.transform.argument_facts import ArgumentFacts, holds
 
 
 @dataclass(frozen=True)
@@ -121,3 +124,17 @@ def _limit(condition: Expression) -> tuple[tuple[Expression, bool], int] | None:
         case _:
             pass
     return None
+
+
+def assuming_less(analysis: Analysis, known: ArgumentFacts | None, before: Preconditions) -> Analysis:
+    """Return the analysis without the assumptions and guards that are known to hold."""
+    left = (item for item in analysis.assumptions if known is None or not holds(item, known))
+    bounds = {place: _guarded_less(verdict, before) for place, verdict in analysis.bounds.items()}
+    return replace(analysis, assumptions=tuple(item for item in left if not before.holds(item)), bounds=bounds)
+
+
+def _guarded_less(verdict: BoundVerdict, before: Preconditions) -> BoundVerdict:
+    guard = tuple(item for item in verdict.guard if not before.holds(item))
+    if guard == verdict.guard:
+        return verdict
+    return replace(verdict, guard=guard, bound=verdict.bound if guard else Bound.PROVED)

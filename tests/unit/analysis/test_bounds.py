@@ -5,7 +5,8 @@ import pytest
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.verdicts import Bound
 from brickwork.ir import build
-from brickwork.ir.dtypes import INT32, INT64, UINT8
+from brickwork.ir.dtypes import FLOAT32, INT32, INT64, UINT8
+from brickwork.ir.nodes import Constant
 from brickwork.transform.spelling import spelled
 from support.kernels_ir import KernelBuilder, apply, size, timex, wrapped
 
@@ -118,6 +119,39 @@ def test_a_remainder_by_a_constant_needs_that_size():
     kernel = copying(lambda x, y, i, k: apply("mod", apply("add", i, k), 7))
     (verdict,) = verdicts(kernel, "x")
     assert [spelled(guard) for guard in verdict.guard] == ["x.shape[0] >= 7"]
+
+
+def test_a_quotient_by_an_argument_is_guarded_by_the_greatest():
+    """`scale[k // group]`: the guard asks for the group, too, as the quotients of a negative one count down."""
+    (verdict,) = verdicts(copying(lambda x, y, i, k: apply("floordiv", i, k), extent=lambda x, y, k: size(y, 0)), "x")
+    assert verdict.bound is Bound.GUARDED
+    assert verdict.plain
+    assert [spelled(guard) for guard in verdict.guard] == ["k >= 1", "(y.shape[0] - 1) // max(k, 1) < x.shape[0]"]
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        lambda x, i, k: apply("floordiv", apply("sub", i, build.integer(3)), k),  # may be negative
+        lambda x, i, k: apply("mul", apply("floordiv", i, k), build.integer(2)),
+        lambda x, i, k: apply("floordiv", apply("mul", i, k), size(x, 0)),
+        lambda x, i, k: apply("floordiv", apply("mul", apply("mul", i, i), i), k),  # may wrap
+        lambda x, i, k: apply("floordiv", apply("bit_and", apply("mul", i, k), build.integer(7)), apply("mul", i, k)),
+    ],
+)
+def test_other_quotients_are_checked(index):
+    kernel = copying(lambda x, y, i, k: index(x, i, k), extent=lambda x, y, k: size(y, 0))
+    (verdict,) = verdicts(kernel, "x")
+    assert verdict.bound is Bound.CHECKED
+
+
+def test_a_quotient_of_any_number_makes_no_guard():
+    make = KernelBuilder()
+    x, y, i, k = make.tensor("x", 1), make.tensor("y", 1, INT64), make.symbol("i"), make.scalar("k")
+    number = apply("maximum", make.load(y, i), build.integer(0))
+    loop = make.loop(i, size(y, 0), make.store(x, (apply("floordiv", number, k),), Constant(value=1.0, dtype=FLOAT32)))
+    (verdict,) = verdicts(make.kernel(loop), "x")
+    assert verdict.bound is Bound.CHECKED
 
 
 def test_a_quotient_times_an_argument_is_a_remainder_where_they_are_equal():
