@@ -149,7 +149,7 @@ class _Chooser:
         """
         free, body = self.free(band), band[-1].body
         updated = frozenset(item for item in effects(body).stores if update_operator(band[0], item) is not None)
-        if not updated or not effects(body).loops:
+        if not effects(body).loops:
             return free
         more = self.free(band, updated)
         places = [place for place, loop in enumerate(band) if loop.index not in more]

@@ -20,7 +20,7 @@ from brickwork.ir.nodes import (
     TensorType,
 )
 from brickwork.ir.operators import OPERATORS
-from brickwork.transform import unguarded_analysis
+from brickwork.transform import interchange, unguarded_analysis
 from brickwork.transform.autodiff.extremes import _is_taken, _may_fail
 from brickwork.transform.autodiff.fold_zero_sums import _added
 from brickwork.transform.autodiff.separate_updates import SeparateUpdates
@@ -263,3 +263,33 @@ def test_samples_make_the_same_exchanges_and_keep_nothing_between_them():
         ((let(T, load(Y, 0)), store(Y, (0,), T), swap, let(T, load(Y, 0)), store(Y, (0,), T)), True),
     ):
         assert _is_apart(body, frozenset(), samples) is apart, body
+
+
+# ---------------------------------------------------------------- orders on grids
+
+
+def freed(monkeypatch, free, more, *, updates=True, inner=True):
+    """The loops that can stand anywhere: `free`, or `more` where updates may be atomic."""
+    monkeypatch.setattr(interchange, "update_operator", lambda _, item: "add" if updates and item is X else None)
+    inside = loop(K, 0, 9, store(X, (K,), ONE)) if inner else store(X, (0,), ONE)
+    body = (inside, store(Y, (I,), ONE))
+    band = [loop(index, 0, 9, *body) for index in (I, J, N)]
+    asked = []
+
+    def answer(_, updated=frozenset()):
+        asked.append(updated)
+        return frozenset(more if updated else free)
+
+    found = interchange._Chooser.free_on_grids(SimpleNamespace(free=answer), band)
+    assert all(updated <= {X} for updated in asked)
+    return found
+
+
+def test_updates_are_atomic_where_a_loop_in_order_keeps_all_others_from_threads(monkeypatch):
+    assert freed(monkeypatch, (), (I,)) == {I}
+    assert freed(monkeypatch, (I,), (I,)) == {I}
+    assert freed(monkeypatch, (I,), (I, J, N)) == {I}
+    assert freed(monkeypatch, (I,), (I, N)) == {I, N}
+    assert freed(monkeypatch, (J,), ()) == {J}
+    assert freed(monkeypatch, (), (I,), updates=False) == set()
+    assert freed(monkeypatch, (), (I,), inner=False) == set()
