@@ -139,7 +139,8 @@ def owned(kernel: Kernel, analysis: Analysis, scratch: frozenset[Tensor]) -> dic
     found: dict[Symbol, tuple[Tensor, ...]] = {}
     for tensor in sorted(scratch, key=lambda item: item.number):
         for loop in finder.owners(kernel.body, tensor) or ():
-            found[loop.index] = (*found.get(loop.index, ()), tensor)
+            if finder.is_shared(loop, tensor):
+                found[loop.index] = (*found.get(loop.index, ()), tensor)
     return found
 
 

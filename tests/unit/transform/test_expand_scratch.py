@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from brickwork.analysis.analyse import analyse
 from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
 from brickwork.ir import build
@@ -16,13 +17,15 @@ from brickwork.ir.dtypes import FLOAT32
 from brickwork.ir.interpret import Memory, run_program
 from brickwork.ir.nodes import Allocate, If, Launch, Program
 from brickwork.ir.signature import Signature
+from brickwork.ir.walk import statements
 from brickwork.transform import derive, expand_scratch, privatise
 from brickwork.transform.alternatives import with_own_scratch
 from brickwork.transform.canonical.form import canonical
 from brickwork.transform.derivation import Backward, Derived
 from brickwork.transform.pipeline import ScheduledKernel, schedule_program
+from brickwork.transform.privatise import owned, scratch_of
 from support import scheduling
-from support.lowering import argument_type, memory, nested
+from support.lowering import argument_type, memory, nested, numbers, program_of
 from support.scheduling import AVX2, GPU, same
 
 Function = Callable[..., object]
@@ -449,3 +452,37 @@ def test_gradients_have_parts_too() -> None:
     assert any(item.remark == expand_scratch.REMARK for item in kernels)
     results = [[nested(item) for item in run_program(each, memories, check=each is ways)] for each in (program, ways)]
     assert results[0] == results[1]
+
+
+def rows_of_a_table(x: torch.Tensor) -> torch.Tensor:
+    table = torch.empty_like(x)
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        table[i, 0] = x[i, 0]
+        for j in range(1, x.shape[1]):
+            table[i, j] = x[i, j] * table[i, j - 1]
+        for j in range(x.shape[1]):
+            out[i, j] = table[i, j]
+    return out
+
+
+def one_row(x: torch.Tensor) -> torch.Tensor:
+    row = torch.empty(x.shape[1])
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        row[0] = x[i, 0]
+        for j in range(1, x.shape[1]):
+            row[j] = x[i, j] * row[j - 1]
+        for j in range(x.shape[1]):
+            out[i, j] = row[j]
+    return out
+
+
+@pytest.mark.parametrize(("function", "expected"), [(rows_of_a_table, []), (one_row, ["row"])])
+def test_iterations_with_rows_of_their_own_need_no_tensor_that_begins_anew(
+    function: Callable[..., object], expected: list[str]
+) -> None:
+    program = program_of(function, numbers(3, 4))
+    (launch,) = [node for node in statements(program.body) if isinstance(node, Launch)]
+    found = owned(launch.kernel, analyse(launch.kernel), scratch_of(program))
+    assert [tensor.name for tensors in found.values() for tensor in tensors] == expected
