@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
 
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
@@ -95,17 +96,21 @@ def split_reductions(levels: Sequence[For], places: Partition, names: Names) -> 
         return None
     place = next(place for place, item in enumerate(last.body) if isinstance(item, For | If))
     before, around, after = last.body[:place], last.body[place], last.body[place + 1 :]
+    beside = [*_beside(loop, around, after, places, levels)]
+    after = after[len(beside) :]
     if effects(after).loops:
         return None
-    loops = [*_together(loop, places, levels)] if last.role is Role.PARALLEL else [loop]
-    limits = _limits(last, loops[-1])
+    wide = last.role is Role.PARALLEL
+    chains = [tuple(_together(each, places, levels)) if wide else (each,) for each in (loop, *beside)]
+    limits = _limits(last, chains[0][-1])
     counts = [count_of(level) for level in levels]
     total = build.product(counts)
     counted = [*counts[:-1], _steps(counts[-1], last.width)] if limits in {DEEP, TILES, TOGETHER} else counts
     steps = build.product(counted)
-    length = build.product([longest(each, levels) for each in loops])
+    lengths = [build.product([longest(each, levels) for each in chain]) for chain in chains]
+    length = reduce(lambda one, two: build.apply("maximum", one, two), lengths)
     pieces = _pieces(steps, length, limits)
-    cutter = _Cutter(tuple(levels), tuple(loops), names, tuple(counts), limits)
+    cutter = _Cutter(tuple(levels), tuple(chains), names, tuple(counts), limits)
     made = cutter.tensors(pieces, total)
     tensors = tuple(item.tensor for item in made)
     joined = (*before, _in_place_of(loop, cutter.joined(tensors), around), *after)
@@ -142,21 +147,22 @@ def _steps(count: Expression, width: int) -> Expression:
 
 @dataclass(frozen=True, slots=True)
 class _Cutter:
-    """Cuts the accumulating `loops` in one nest into pieces, with partial results that are joined afterwards.
+    """Cuts accumulating loops in one nest into pieces, with partial results that are joined afterwards.
 
-    Each is all that is in the one before, and pieces are of the iterations of all.
+    Each loop of a chain is all that is in the one before, and pieces are of the iterations of all. There are as many
+    pieces of each of the `chains`, which follow one another, and a partial result is of a piece of each.
     """
 
     levels: tuple[For, ...]
-    loops: tuple[For, ...]
+    chains: tuple[tuple[For, ...], ...]
     names: Names
     counts: tuple[Expression, ...]
     limits: Limits
 
     @property
     def loop(self) -> For:
-        """The outermost of the loops."""
-        return self.loops[0]
+        """The outermost loop of the first chain."""
+        return self.chains[0][0]
 
     @property
     def wide(self) -> bool:
@@ -175,23 +181,27 @@ class _Cutter:
         """Return the nest that makes the partial results; `around` is the loop, or has it in a branch."""
         loop, piece = self.loop, self.index("piece")
         count = self.pieces(tensors)
-        total = count_of(*self.loops)
-        length = build.add(total, build.sub(build.mul(count, self.unit()), build.integer(1)))
-        step = build.apply("floordiv", length, build.mul(count, self.unit()))
-        if self.limits.unit > 1:
-            step = build.mul(step, self.unit())
-        first = build.mul(build.read(piece), step)
-        part = cut(self.loops, first, build.apply("minimum", build.add(first, step), total))
+        part, *others = (self.piece(chain, build.read(piece), count) for chain in self.chains)
         starts = [Assign(symbol=item.symbol, value=identity(item), loc=loop.loc) for item in loop.reductions]
         stores: list[Statement] = [
             self.names.store(tensor, *self.places(piece), build.read(item.symbol))
             for tensor, item in zip(tensors, loop.reductions, strict=True)
         ]
-        body = (*before, *starts, _in_place_of(loop, part, around), *stores)
+        body = (*before, *starts, _in_place_of(loop, part, around), *others, *stores)
         role = self.levels[-1].role
         over = For(index=piece, start=build.integer(0), stop=count, body=(), role=role, loc=loop.loc)
         levels = (over, *self.levels) if self.wide else (*self.levels, over)
         return nested(levels, body)
+
+    def piece(self, chain: Sequence[For], piece: Expression, count: Expression) -> For:
+        """Return the loops of a chain for one of so many pieces of their iterations."""
+        total = count_of(*chain)
+        length = build.add(total, build.sub(build.mul(count, self.unit()), build.integer(1)))
+        step = build.apply("floordiv", length, build.mul(count, self.unit()))
+        if self.limits.unit > 1:
+            step = build.mul(step, self.unit())
+        first = build.mul(piece, step)
+        return cut(chain, first, build.apply("minimum", build.add(first, step), total))
 
     def joined(self, tensors: Sequence[Tensor]) -> For:
         """Return the loop that joins the partial results of an iteration."""
@@ -244,6 +254,24 @@ def _accumulating(levels: Sequence[For], places: Partition) -> For | None:
     return loop if Partition(places.device | inside).is_known(loop.start, loop.stop) else None
 
 
+@legality
+def _beside(loop: For, around: Statement, after: Block, places: Partition, levels: Sequence[For]) -> Iterator[For]:
+    """Yield the loops right after an accumulating one, which is in no branch, that accumulate the same.
+
+    They store nothing that a piece might read, and what is searched for has its place in one loop alone.
+    """
+    if around is not loop or any(item.along is not None for item in loop.reductions):
+        return
+    for item in after:
+        match item:
+            case For(reductions=found) if found == loop.reductions and not effects(item).stores:
+                if not _has_known_length(item, places, levels):
+                    return
+                yield item
+            case _:
+                return
+
+
 def _together(loop: For, places: Partition, levels: Sequence[For]) -> Iterator[For]:
     """Yield an accumulating loop, and those in it whose iterations are cut with its own.
 
@@ -258,17 +286,19 @@ def _together(loop: For, places: Partition, levels: Sequence[For]) -> Iterator[F
 
 @legality
 def _continued(loop: For, places: Partition, levels: Sequence[For]) -> For | None:
-    """Return the loop that is all there is in an accumulating one, if the host knows how long it is at most.
-
-    How long it is may change with the levels, and with nothing that moves inside.
-    """
+    """Return the loop that is all there is in an accumulating one, if it can be cut, too."""
     match loop.body:
-        case (For() as inner,):
-            fixed = read_symbols((inner.start, inner.stop)) - {level.index for level in levels}
-            known = not fixed & assigned_symbols(levels[-1].body)
-            return inner if known and places.is_known(longest(inner, levels)) else None
+        case (For() as inner,) if _has_known_length(inner, places, levels):
+            return inner
         case _:
             return None
+
+
+@legality
+def _has_known_length(loop: For, places: Partition, levels: Sequence[For]) -> bool:
+    """Whether the host knows how long a loop is at most: that changes with the levels, not with what moves inside."""
+    fixed = read_symbols((loop.start, loop.stop)) - {level.index for level in levels}
+    return not fixed & assigned_symbols(levels[-1].body) and places.is_known(longest(loop, levels))
 
 
 @legality

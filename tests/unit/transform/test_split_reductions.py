@@ -5,13 +5,17 @@ import torch
 
 from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
+from brickwork.ir import build
+from brickwork.ir.dtypes import INT64
 from brickwork.ir.interpret import run_program
-from brickwork.ir.nodes import Allocate, Constant, For, If, Launch, Role, Size
+from brickwork.ir.nodes import Allocate, Constant, For, If, Launch, Reduction, Role, Size, Symbol
+from brickwork.ir.operators import OPERATORS
 from brickwork.ir.signature import Signature
 from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import read_symbols, walk
 from brickwork.target.cuda import cuda_target
 from brickwork.transform import split_reductions
+from brickwork.transform.host_device_partition import Partition
 from brickwork.transform.outline import is_nondeterministic
 from brickwork.transform.pipeline import schedule_program
 from support.tensors import argument_type, to_memory, to_tensor
@@ -193,6 +197,85 @@ def windows(x: torch.Tensor, out: torch.Tensor) -> None:
         out[j] = s
 
 
+def over_and_over(x: torch.Tensor, out: torch.Tensor) -> None:
+    for j in range(x.shape[1]):
+        s = out[j]
+        for i in range(x.shape[0]):
+            s += x[i, j]
+        for i in range(2, x.shape[0]):
+            for k in range(x.shape[1]):
+                s += x[i, k] * j
+        for k in range(x.shape[1]):
+            s += k * j
+        out[j] = s * 2.0
+
+
+def once_more_to_a_level(x: torch.Tensor, out: torch.Tensor) -> None:
+    for j in range(x.shape[1]):
+        s = 0.0
+        for i in range(x.shape[0]):
+            s += x[i, j]
+        for k in range(j):
+            s += k
+        out[j] = s
+
+
+def and_stores(x: torch.Tensor, out: torch.Tensor) -> None:
+    for j in range(x.shape[1]):
+        s = 0.0
+        for i in range(x.shape[0]):
+            s += abs(x[i, j])
+        for i in range(x.shape[0]):
+            s += i
+            x[x.shape[0] - 1 - i, j] = 0.0
+        out[j] = s
+
+
+def once_more_to_a_row(x: torch.Tensor, out: torch.Tensor) -> None:
+    for j in range(x.shape[1]):
+        n = int(out[j]) + j
+        s = 0.0
+        for i in range(x.shape[0]):
+            s += x[i, j]
+        for k in range(n):
+            s += k
+        out[j] = s
+
+
+def sums_apart(x: torch.Tensor, out: torch.Tensor) -> None:
+    for j in range(x.shape[1]):
+        s = 0.0
+        t = 1.0
+        for i in range(x.shape[0]):
+            s += x[i, j]
+        for i in range(x.shape[0]):
+            t += x[i, j] * 2
+        out[j] = s * t
+
+
+def place_in_two(x: torch.Tensor, out: torch.Tensor) -> None:
+    for j in range(x.shape[1]):
+        most, where = -100.0, 0
+        for i in range(x.shape[0]):
+            if x[i, j] > most:
+                most, where = x[i, j], i
+        for i in range(x.shape[0]):
+            if x[x.shape[0] - 1 - i, j] > most:
+                most, where = x[x.shape[0] - 1 - i, j], i
+        out[j] = where
+
+
+def in_a_branch_and_behind(x: torch.Tensor, out: torch.Tensor) -> None:
+    for j in range(x.shape[1]):
+        s = 0.0
+        if j != 1:
+            for i in range(x.shape[0]):
+                s += x[i, j]
+        for i in range(x.shape[0]):
+            s += x[i, j] * 3
+        out[j] = s
+
+
 def and_once(x: torch.Tensor, out: torch.Tensor) -> None:
     for j in range(x.shape[1]):
         s = 0.0
@@ -240,6 +323,13 @@ def one_row(x: torch.Tensor, out: torch.Tensor) -> None:
         (up_to_a_variable, (1, 0), 1),
         (up_to_an_element, (1, 2, 0), 1),
         (and_once, (1, 0), 1),
+        (over_and_over, (1, 0), 1),
+        (once_more_to_a_level, (1, 0), 1),
+        (and_stores, (1, 0), 1),
+        (sums_apart, (1, 0), 1),
+        (once_more_to_a_row, (1, 0), 1),
+        (place_in_two, (1, 0), 1),
+        (in_a_branch_and_behind, (1, 0), 1),
         (volumes, (1, 2, 0), 1),
         (volumes, (2, 1, 0), 1),
         (windows, (1, 0), 1),
@@ -260,7 +350,7 @@ def test_pieces_mean_what_the_source_says(function, size, axes, few, long):
     assert torch.equal(*results)
 
 
-@pytest.mark.parametrize("function", [columns, rows, sometimes])
+@pytest.mark.parametrize("function", [columns, rows, sometimes, over_and_over])
 def test_there_are_two_launches_for_few_long_iterations(function):
     pieces = pieces_of(function, torch.ones(3, 3), torch.ones(3))
     found = parts_of(pieces)
@@ -291,6 +381,18 @@ def test_pieces_are_of_three_loops_together(function, extents):
 def _read(loop):
     """The names of what the bounds of a loop read."""
     return {symbol.name for symbol in read_symbols((loop.start, loop.stop))}
+
+
+def test_a_piece_is_of_loops_that_accumulate_the_same():
+    level, first, second, s, t = (Symbol(name, number, INT64) for number, name in enumerate("jikst"))
+    sums = {symbol: (Reduction(symbol, OPERATORS["add"]),) for symbol in (s, t)}
+    zero, three = build.integer(0), build.integer(3)
+    loop = For(index=first, start=zero, stop=three, body=(), reductions=sums[s])
+    for other in (s, t):
+        after = For(index=second, start=zero, stop=three, body=(), reductions=sums[other])
+        levels = [For(index=level, start=zero, stop=three, body=(loop, after), role=Role.PARALLEL)]
+        found = split_reductions._beside(loop, loop, (after,), Partition(frozenset()), levels)
+        assert [*found] == [after] * (other is s)
 
 
 def test_what_a_condition_asks_is_not_begun_anew():

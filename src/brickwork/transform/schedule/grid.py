@@ -307,12 +307,12 @@ class GridPlanner(SharingPlanner):
         return None if found is not None and any(varies_with(i, found.index) for i in self.apart(vector)) else found
 
     def split(self, last: For) -> Iterator[Verb]:
-        """Name the loop in a band that accumulates, if there is one and no other."""
+        """Name the loops in a band that accumulate, if all of them do, and the same."""
         inner = [node for node in straight(last.body) if isinstance(node, For)]
-        if len(inner) == 1 and not any(isinstance(node, Check | Random) for node in walk(last.body)):
-            verdict = self.analysis.loops[inner[0].index]
-            if verdict.independent and verdict.reductions:
-                yield Rfactor(inner[0].index, Level.GRID)
+        verdicts = [self.analysis.loops[node.index] for node in inner]
+        alike = len({verdict.reductions for verdict in verdicts}) == 1 and all(item.independent for item in verdicts)
+        if alike and verdicts[0].reductions and not any(isinstance(node, Check | Random) for node in walk(last.body)):
+            yield from (Rfactor(node.index, Level.GRID) for node in inner)
 
     def loop_of(self, verb: Verb) -> For:
         """Return the loop that a verb is about."""
