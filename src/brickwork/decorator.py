@@ -15,7 +15,7 @@ from brickwork.op import Op
 from brickwork.pytorch.first_call import kinds_of_call
 from brickwork.pytorch.schema import checked_name, own_name
 from brickwork.pytorch.stats import Stats
-from brickwork.pytorch.untraced import run_by_tracers, trace_again
+from brickwork.pytorch.untraced import is_traced, run_by_tracers, trace_again
 from brickwork.runtime.traceback import OwnFramesHidden
 
 
@@ -63,8 +63,11 @@ class UntypedOp(Op):
         """Return the answer of an `Op`, made for the arguments of a call."""
         if type(self) is UntypedOp:
             kinds = kinds_of_call(self.name, self._defaults, self._unknown, given, named)
-            UntypedOp._settle_kinds(self, kinds)
-            trace_again()
+            if is_traced():  # Dynamo of torch 2.11 takes a function like this as a method alone.
+                self._settle_kinds(kinds)
+                trace_again()
+            else:  # Another thread may have settled them meanwhile.
+                UntypedOp._settle_kinds(self, kinds)
         try:
             return question(self, *before, *given, **named)
         except Exception:

@@ -95,7 +95,9 @@ def test_gradients_run_along_diagonals_too(function, dtype):
     kernels = [node.kernel for node in walk(pieces) if isinstance(node, Launch)]
     shared = [node for kernel in kernels for node in statements(kernel.body) if isinstance(node, For)]
     # Another version is for as many sequences as there are threads, each of which takes one then.
-    assert [node.role for node in shared if node.index.name == "u_diagonal"] == [Role.SEQUENTIAL] * 4
+    roles = [node.role for node in shared if node.index.name == "u_diagonal"]
+    assert len(roles) >= 4
+    assert set(roles) == {Role.SEQUENTIAL}
     assert sum(node.role is Role.THREAD and node.index.name == "t" for node in shared) >= 2
     gradient = torch.randn(2, 5, 7, generator=torch.Generator().manual_seed(0))
     given = [to_memory(item) for item in (*arguments, gradient)]

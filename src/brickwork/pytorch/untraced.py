@@ -9,6 +9,8 @@ from torch.compiler import is_dynamo_compiling
 from brickwork.pytorch.libtorch import private
 
 _Function = TypeVar("_Function")
+is_traced = is_dynamo_compiling
+"""Whether Dynamo traces the call, which it knows of this function alone."""
 
 
 def untraced(function: _Function) -> _Function:
@@ -29,14 +31,11 @@ def run_by_tracers(function: _Function) -> _Function:
     return function
 
 
-def trace_again() -> None:
-    """Let Dynamo, if it traces this, begin anew: what it has traced has become an object of another class meanwhile."""
-    if is_dynamo_compiling():
-        _restart()
-
-
 @run_by_tracers
-def _restart() -> None:
-    """Leave the trace, and its log of calls that may break the graph, which would not fit the next one."""
+def trace_again() -> None:
+    """Let Dynamo, which traces this, begin anew: what it has traced has become an object of another class meanwhile.
+
+    Its log of calls that may break the graph would not fit the next trace.
+    """
     private("_dynamo.symbolic_convert").InstructionTranslator.current_tx().speculation_log.clear()
     raise private("_dynamo.exc").RestartAnalysis("an operator knows its arguments now")

@@ -105,7 +105,7 @@ def two_sums(a: Tensor, c: Tensor, n: Tensor) -> None:
         for i in range(a.shape[0]):
             s += a[i, j]
         for k in range(a.shape[0]):
-            s += a[k, 0]
+            s *= a[k, 0]
         c[j] = s
 
 

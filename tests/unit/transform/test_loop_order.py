@@ -304,5 +304,5 @@ def test_elements_that_lie_apart_are_marked_without_lanes_in_long_pieces() -> No
     x = memory([1.0, 2.0, 3.0])
     assert schedule_of(marked_apart, x) == ["split(i, 524288)", "bind(i_chunk, pool)"]
     assert schedule_of(diagonal_cleared, counting(3, 3)) == ["split(i, 524288)", "bind(i_chunk, pool)"]
-    assert schedule_of(marked_evenly, x) == ["split(i, 4096)", "bind(i_chunk, pool)", "bind(i, lane, 8)"]
+    assert schedule_of(marked_evenly, x) == ["split(i, 4096)", "bind(i_chunk, pool)"]
     assert schedule_of(diagonal_read, counting(3, 3), x) == ["split(i, 4096)", "bind(i_chunk, pool)"]
