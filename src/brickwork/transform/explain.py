@@ -557,6 +557,8 @@ def _assumed(scheduled: ScheduledKernel) -> str:
                 limits[name] = min(int(value), limits.get(name, int(value)))
             case Apply(operator=operator, operands=(Apply(), Constant(value=0))) if operator.name == "ge":
                 pass  # the limit below 0 that goes with one above
+            case Constant(value=True):
+                pass  # the arguments say so
             case _:
                 others.append(_told(item, scheduled))
     scalars = {_told(build.read(symbol), scheduled) for symbol in scheduled.analysis.model.scalars}
