@@ -52,7 +52,7 @@ from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.alternatives import with_own_scratch
 from brickwork.transform.argument_checks import without_argument_checks
-from brickwork.transform.argument_facts import ArgumentFacts, argument_facts_of, narrow_kernel
+from brickwork.transform.argument_facts import ArgumentFacts, argument_facts_of
 from brickwork.transform.ascending import with_ascending_rows
 from brickwork.transform.canonical.form import canonical
 from brickwork.transform.claims import believe_claims, take_claims
@@ -81,15 +81,10 @@ from brickwork.transform.recognise_reductions import note_places, recognise_redu
 from brickwork.transform.rectangle import rectangle
 from brickwork.transform.recurrences import Carrying
 from brickwork.transform.repeated_checks import without_repeated
-from brickwork.transform.schedule.contract import contraction_versions, has_contraction
-from brickwork.transform.schedule.defaults import default_schedule, few_iterations, find_windows, flat_conditions
-from brickwork.transform.schedule.grid import lane_conditions
-from brickwork.transform.schedule.long_sums import sum_conditions, sum_schedule
-from brickwork.transform.schedule.panels import panel_versions
-from brickwork.transform.schedule.register_tile import tile_conditions, tile_schedule
+from brickwork.transform.schedule.contract import has_contraction
+from brickwork.transform.schedule.defaults import default_schedule, few_iterations, find_windows
 from brickwork.transform.schedule.schedule import Schedule, Verb
-from brickwork.transform.schedule.shared_work import shared_conditions, shared_schedule, with_groups
-from brickwork.transform.schedule.short_rows import short_schedules
+from brickwork.transform.schedule.shared_work import with_groups
 from brickwork.transform.schedule.text import Names
 from brickwork.transform.scratch import names_of
 from brickwork.transform.scratch_layout import far_apart, layouts, with_layouts
@@ -98,26 +93,9 @@ from brickwork.transform.specialise import specialise
 from brickwork.transform.unguarded_analysis import careful_analysis
 from brickwork.transform.unswitch import unswitch, unswitch_nests
 from brickwork.transform.verbs.apply import apply_schedule
+from brickwork.transform.versions import SHARED, TILES, Version, conditions_of, versions_for_sizes
 from brickwork.transform.wavefront import wavefront
 from brickwork.transform.without_continue import without_continue
-
-SHARED = "shared work"
-"""The version with iterations that run together since they share most of their work."""
-TILES = "tiles"
-"""The version with register tiles."""
-
-
-@dataclass(frozen=True, slots=True)
-class Version:
-    """A schedule that runs where its conditions hold, and those of no version before it.
-
-    It is for one part of a kernel's body where parts are chosen for by themselves.
-    """
-
-    name: str
-    conditions: tuple[Expression, ...]
-    schedule: Schedule
-    part: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,13 +214,13 @@ def _fast_way(
         short = short if given is None else in_order_where_short(schedule, few_at_most)
         few = conjunction(few_iterations(windows))
         fast = with_guard(few, _fast(body, analysis, short, target, fixed), fast)
-    conditions = _conditions(kernel, analysis, target, schedule, known)
+    conditions = conditions_of(kernel, analysis, target, schedule, known)
     versions = [Version("", (), schedule)]
     if conditions:
         nested = default_schedule(kernel.body, analysis, target, flat=False)
         versions = [Version(f"lanes{suffix}", conditions, schedule), Version("", (), nested)]
         fast = with_guard(conjunction(conditions), fast, _fast(body, analysis, nested, target, fixed), f"lanes{suffix}")
-    for version in () if given is not None else _for_sizes(kernel, analysis, target, schedule, less):
+    for version in () if given is not None else versions_for_sizes(kernel, analysis, target, schedule, less):
         needed = conjunction(version.conditions)
         if build.is_constant(needed, 0):
             continue
@@ -285,105 +263,6 @@ def _fast_of(
     if version.name == SHARED:
         body = replace(body, body=with_groups(body.body, version.schedule))
     return _fast(body, analysis, version.schedule, target, fixed)
-
-
-def _for_sizes(
-    kernel: Kernel, analysis: Analysis, target: Target, plain: Schedule, known: ArgumentFacts | None
-) -> Iterator[Version]:
-    """Yield the versions of a kernel that are for some sizes; of two that are, the later one runs."""
-    if not kernel.may_alias:
-        for name, panels, needed in panel_versions(kernel.body, analysis, target, plain):
-            yield Version(name, needed, panels)
-    rows = [*short_schedules(kernel.body, analysis, target, plain, wide=False)] if plain.verbs else []
-    for schedule, needed in rows[:1]:
-        yield Version("short rows", needed, schedule)
-    if _is_easy(kernel, plain, known):
-        short, summed = _short(kernel, analysis, target, plain, rows), _summed(kernel, analysis, target, plain)
-        for name, schedule, needed in (*short, *summed):
-            yield Version(name, (*needed, *narrow_kernel(kernel, known)), schedule)
-    for name, find in ((SHARED, _shared), (TILES, _tiled)):
-        if (found := find(kernel, analysis, target, plain, known)) is not None:
-            yield Version(name, (*found[1], *narrow_kernel(kernel, known)), found[0])
-    if _is_easy(kernel, plain, known):
-        flat = not any(build.is_constant(item, 0) for item in flat_conditions(kernel.body, analysis, plain))
-        for name, schedule, needed in contraction_versions(kernel.body, analysis, target, flat=flat):
-            others = _conditions(kernel, analysis, target, schedule, known)
-            yield Version(name, tuple(dict.fromkeys((*needed, *others))), schedule)
-
-
-def _conditions(
-    kernel: Kernel, analysis: Analysis, target: Target, schedule: Schedule, known: ArgumentFacts | None
-) -> tuple[Expression, ...]:
-    """Return what must hold for a schedule that runs nests as one loop, and lanes of a grid."""
-    flat = flat_conditions(kernel.body, analysis, schedule)
-    if not target.grid:
-        return flat
-    narrow = narrow_kernel(kernel, known) if schedule.verbs else ()
-    return (*flat, *lane_conditions(kernel.body, analysis, schedule), *narrow)
-
-
-def _tiled(
-    kernel: Kernel, analysis: Analysis, target: Target, plain: Schedule, known: ArgumentFacts | None
-) -> tuple[Schedule, tuple[Expression, ...]] | None:
-    """Return the schedule with register tiles and what must hold for it, if there is one for a kernel of a grid.
-
-    Offsets are to fit 32 bits, and data to be aligned: otherwise a thread has too few registers for addresses.
-    """
-    if not _is_easy(kernel, plain, known):
-        return None
-    schedule = tile_schedule(kernel.body, analysis, target, plain)
-    needed = None if schedule is None else tile_conditions(kernel.body, schedule)
-    if schedule is None or needed is None:
-        return None
-    flat = flat_conditions(kernel.body, analysis, schedule)
-    return schedule, (*needed, *flat, *lane_conditions(kernel.body, analysis, schedule))
-
-
-def _summed(
-    kernel: Kernel, analysis: Analysis, target: Target, plain: Schedule
-) -> Iterator[tuple[str, Schedule, tuple[Expression, ...]]]:
-    """Yield schedules that share long sums out and what must hold for them; first that of rows that begin anywhere."""
-    wide = sum_schedule(kernel.body, analysis, target, plain)
-    if wide is None or sum_conditions(kernel.body, wide, plain) is None:
-        return
-    narrow = sum_schedule(kernel.body, analysis, target, plain, wide=False)
-    for name, schedule in (("narrow sums", None if narrow == wide else narrow), ("sums", wide)):
-        needed = None if schedule is None else sum_conditions(kernel.body, schedule, plain)
-        if schedule is not None and needed is not None:
-            yield name, schedule, (*needed, *lane_conditions(kernel.body, analysis, schedule))
-
-
-def _shared(
-    kernel: Kernel, analysis: Analysis, target: Target, plain: Schedule, known: ArgumentFacts | None
-) -> tuple[Schedule, tuple[Expression, ...]] | None:
-    """Return the schedule that shares work and what must hold for it, if a kernel of a grid has iterations that do."""
-    if not _is_easy(kernel, plain, known):
-        return None
-    schedule = shared_schedule(kernel.body, analysis, target, plain)
-    needed = None if schedule is None else shared_conditions(kernel.body, schedule, target)
-    if schedule is None or not needed:
-        return None
-    flat = flat_conditions(kernel.body, analysis, schedule)
-    return schedule, (*needed, *flat, *lane_conditions(kernel.body, analysis, schedule))
-
-
-def _short(
-    kernel: Kernel,
-    analysis: Analysis,
-    target: Target,
-    plain: Schedule,
-    rows: Sequence[tuple[Schedule, tuple[Expression, ...]]],
-) -> Iterator[tuple[str, Schedule, tuple[Expression, ...]]]:
-    """Yield the schedules for short rows in lanes and what must hold for them, but for those of `rows`."""
-    for schedule, needed in short_schedules(kernel.body, analysis, target, plain, wide=True):
-        if (schedule, needed) not in rows:
-            flat = flat_conditions(kernel.body, analysis, schedule)
-            yield "short", schedule, (*needed, *flat, *lane_conditions(kernel.body, analysis, schedule))
-
-
-def _is_easy(kernel: Kernel, plain: Schedule, known: ArgumentFacts | None) -> bool:
-    """Whether a kernel of a grid has loops for its threads, and is for tensors that are aligned and narrow."""
-    return bool(plain.verbs) and known is not None and known.asked and all(map(known.is_aligned, kernel.tensors))
 
 
 def _freed(

@@ -6,7 +6,7 @@ import torch
 from brickwork.ir.dtypes import DTYPES, INT64
 from brickwork.ir.nodes import Constant, For, If
 from brickwork.ir.walk import walk
-from brickwork.transform import pipeline
+from brickwork.transform import versions
 from brickwork.transform.schedule import register_tile
 from support.causal import product, timex
 from support.kernels import matrix_product
@@ -96,7 +96,7 @@ def turns(function, *arguments):
 
 def without_tiles(monkeypatch):
     """Have no register tiles, which stand beside the other schedule, for many iterations."""
-    monkeypatch.setattr(pipeline, "tile_schedule", lambda *_: None)
+    monkeypatch.setattr(versions, "tile_schedule", lambda *_: None)
 
 
 def test_turns_that_read_neighbours_are_written_out(monkeypatch):
