@@ -31,7 +31,7 @@ MOST_THREADS = 512
 LONE_THREADS = 1024
 """The same of one that shares one loop out after the other, where there are few blocks: all that a block may have."""
 TEAM_THREADS = 128
-"""Threads of a block whose warps, or parts of them, take an iteration of their own each."""
+"""Threads of a block whose warps, or parts of them, take an iteration of their own each: a warp for each scheduler."""
 MOST_BLOCKS = 2**31 - 1
 """Most blocks along x."""
 MOST_ROWS = 2**16 - 1

@@ -49,6 +49,7 @@ from brickwork.transform.guard import conjunction
 from brickwork.transform.iteration_bounds import Ranges
 from brickwork.transform.schedule.lockstep import with_barriers
 from brickwork.transform.schedule.planner import has_fixed_bounds, trip_count
+from brickwork.transform.schedule.shared_loops import SHORT
 from brickwork.transform.skipped_turns import with_skipped_turns
 
 Symbols = frozenset[Symbol]
@@ -65,8 +66,6 @@ MANY = 1 << 30
 """Where numbers of iterations are no longer told apart, so that sums and products of them do not wrap."""
 MOST_TURNS = 1 << 22
 """Turns of a launch, each of which takes some microseconds: it is to end in seconds."""
-SHORT = 32
-"""Loops of fewer iterations (where that is known) are not worth threads."""
 NUMBERS = 5_000_000
 """Numbers of the variables made in here start so far above those of the kernel."""
 
