@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -22,8 +22,9 @@ from brickwork.codegen.llvm import assembly
 from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
 from brickwork.host.layout import tensor_type
+from brickwork.ir import nodes as ir
 from brickwork.ir.dtypes import DTYPES
-from brickwork.ir.nodes import For, Kernel, Load, Program, Role
+from brickwork.ir.nodes import Block, For, If, Kernel, Launch, Load, Program, Role, Store, While
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import statements, walk
 from brickwork.pytorch.gate import ArgumentKind
@@ -31,184 +32,57 @@ from brickwork.runtime.launches import Followed, followed
 from brickwork.transform.derivation import Backward
 from brickwork.transform.derive import derive
 from brickwork.transform.explain import explain
-from brickwork.transform.explanation import Explanation
+from brickwork.transform.explanation import Explanation, Line
 from brickwork.transform.pipeline import schedule_program
 from support.emulated import emulated_target
 from support.fake_cuda import CudaRig, Launched
+from support.launched_programs import (
+    attention,
+    balanced,
+    batch_norm,
+    causal,
+    columns,
+    convolved,
+    covariance,
+    diffused,
+    edit,
+    embedding,
+    energy,
+    farthest,
+    histogram,
+    linear_attention,
+    mlp,
+    moments,
+    nearest,
+    neighbours,
+    nll,
+    normalised,
+    product,
+    recurrence,
+    row_sums,
+    scaled,
+    segments,
+    shifted,
+    sinkhorn,
+    smoothed,
+    softmax,
+    steps_of_cells,
+    two_sums,
+    windows,
+    written,
+)
 from support.layouts import products_of_rows
 
 Tensor = torch.Tensor
 TARGET = emulated_target()
 
 
-def scaled(x: Tensor, y: Tensor) -> Tensor:
-    out = torch.empty_like(x)
-    for i in range(x.shape[0]):
-        for j in range(x.shape[1]):
-            out[i, j] = x[i, j] * y[j]
-    return out
-
-
-def product(a: Tensor, b: Tensor) -> Tensor:
-    assert a.shape[1] == b.shape[0]
-    out = a.new_empty(a.shape[0], b.shape[1])
-    for i in range(a.shape[0]):
-        for j in range(b.shape[1]):
-            s = 0.0
-            for k in range(a.shape[1]):
-                s += a[i, k] * b[k, j]
-            out[i, j] = s
-    return out
-
-
-def normalised(x: Tensor) -> Tensor:
-    out = torch.empty_like(x)
-    total = 0.0
-    for i in range(x.shape[0]):
-        total += x[i]
-    for i in range(x.shape[0]):
-        out[i] = x[i] / total
-    return out
-
-
-def histogram(x: Tensor, like: Tensor) -> Tensor:
-    out = torch.zeros(like.shape[0], dtype=torch.int64)
-    for i in range(x.shape[0]):
-        out[x[i]] += 1
-    return out
-
-
-def embedding(table: Tensor, ids: Tensor) -> Tensor:
-    out = torch.empty(ids.shape[0], table.shape[1])
-    for i in range(ids.shape[0]):
-        for j in range(table.shape[1]):
-            out[i, j] = table[ids[i], j]
-    return out
-
-
-def recurrence(x: Tensor, a: Tensor) -> Tensor:
-    out = torch.empty_like(x)
-    for b in range(x.shape[0]):
-        h = 0.0
-        for t in range(x.shape[1]):
-            h = torch.tanh(h * a[b] + x[b, t])
-            out[b, t] = h
-    return out
-
-
-def smoothed(x: Tensor) -> Tensor:
-    out = torch.empty_like(x)
-    level = 0.0
-    for i in range(x.shape[0]):
-        level = 0.9 * level + 0.1 * x[i]
-        out[i] = level
-    return out
-
-
-def causal(w: Tensor, k: Tensor) -> Tensor:
-    B, C, T = k.shape
-    assert w.shape[0] == C
-    assert w.shape[1] == T
-    out = torch.empty_like(k)
-    for b in range(B):
-        for c in range(C):
-            for t in range(T):
-                s = 0.0
-                for u in range(t + 1):
-                    s += w[c, T - 1 - t + u] * k[b, c, u]
-                out[b, c, t] = s
-    return out
-
-
-def softmax(x: Tensor) -> Tensor:
-    out = torch.empty_like(x)
-    for i in range(x.shape[0]):
-        m = x[i, 0]
-        for j in range(x.shape[1]):
-            m = max(m, x[i, j])
-        s = 0.0
-        for j in range(x.shape[1]):
-            s += math.exp(x[i, j] - m)
-        for j in range(x.shape[1]):
-            out[i, j] = math.exp(x[i, j] - m) / s
-    return out
-
-
-def convolved(x: Tensor, w: Tensor) -> Tensor:
-    out = x.new_empty(x.shape[0], x.shape[1] - w.shape[0] + 1, x.shape[2] - w.shape[1] + 1)
-    for n in range(out.shape[0]):
-        for i in range(out.shape[1]):
-            for j in range(out.shape[2]):
-                s = 0.0
-                for p in range(w.shape[0]):
-                    for q in range(w.shape[1]):
-                        s += x[n, i + p, j + q] * w[p, q]
-                out[n, i, j] = s
-    return out
-
-
-def columns(x: Tensor) -> Tensor:
-    out = torch.empty(x.shape[1])
-    for j in range(x.shape[1]):
-        s = 0.0
-        for i in range(x.shape[0]):
-            s += x[i, j]
-        out[j] = s
-    return out
-
-
-def diffused(x: Tensor) -> Tensor:
-    a, b = torch.empty_like(x), torch.empty_like(x)
-    for i in range(x.shape[0]):
-        a[i] = x[i]
-        b[i] = x[i]
-    for t in range(5):
-        for i in range(1, x.shape[0] - 1):
-            b[i] = (a[i - 1] + a[i + 1]) / 2
-        for i in range(1, x.shape[0] - 1):
-            a[i] = b[i]
-    return a
-
-
-def farthest(x: Tensor, near: Tensor) -> Tensor:
-    out = torch.empty(x.shape[0], 16, dtype=torch.int64)
-    for b in range(x.shape[0]):
-        last = 0
-        for s in range(16):
-            out[b, s] = last
-            best, at = -1.0, 0
-            for n in range(x.shape[1]):
-                near[b, n] = min(near[b, n], abs(x[b, n] - x[b, last]))
-                if near[b, n] > best:
-                    best, at = near[b, n], n
-            last = at
-    return out
-
-
-def windows(x: Tensor, w: Tensor) -> Tensor:
-    out = x.new_empty(x.shape[0], x.shape[1] - w.shape[0] + 1)
-    for i in range(out.shape[0]):
-        for j in range(out.shape[1]):
-            s = 0.0
-            for k in range(w.shape[0]):
-                s += x[i, j + k] * w[k]
-            out[i, j] = s
-    return out
-
-
-def shifted(x: Tensor, y: Tensor) -> Tensor:
-    out = torch.empty_like(x)
-    for i in range(x.shape[0]):
-        out[i] = x[i] + y[i]
-    return out
-
-
 def of(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
     return torch.empty(shape, dtype=dtype)
 
 
-def ids(length: int) -> Tensor:
-    return of(length, dtype=torch.int64)
+def ids(*shape: int) -> Tensor:
+    return of(*shape, dtype=torch.int64)
 
 
 @dataclass(frozen=True)
@@ -252,6 +126,54 @@ CASES = [
         lambda x, w: (x.shape[0], x.shape[1] - w.shape[0] + 1),
     ),
     Case(shifted, [(of(300), of(300)), (of(300), of(200))]),
+    # The grid is launched for each step.
+    Case(
+        balanced,
+        [(of(2, 9), of(9, 7), of(3)), (of(2, 1024), of(1024, 1024), of(20)), (of(512, 1024), of(1024, 1024), of(20))],
+        lambda x, c, n: (x.shape[0], c.shape[1]),
+    ),
+    Case(
+        sinkhorn,
+        [(of(2, 9, 7), of(3)), (of(2, 1024, 1024), of(20)), (of(600, 64, 64), of(20))],
+        lambda c, n: (c.shape[0], c.shape[2]),
+    ),
+    Case(
+        steps_of_cells,
+        [(of(2, 5, 8), of(8, 8)), (of(4, 64, 512), of(512, 512)), (of(1024, 64, 32), of(32, 32))],
+        lambda x, r: (x.shape[0], x.shape[1] + 1, x.shape[2]),
+    ),
+    # Teams of a warp, and of parts of it.
+    Case(row_sums, [(of(7, 5),), (of(100000, 32),), (of(100000, 8),), (of(64, 1 << 20),)], lambda x: x.shape[:1]),
+    Case(
+        neighbours,
+        [(of(2, 9, 16), of(2, 9, 16)), (of(64, 4096, 32), of(64, 4096, 32)), (of(4, 64, 256), of(4, 64, 256))],
+        lambda q, k: (*q.shape[:2], 7),
+    ),
+    # Sums that are cut into pieces.
+    Case(energy, [(of(7, 5),), (of(4096, 4096),), (of(1, 1 << 20),), (of(1 << 20, 2),)], lambda x: (1,)),
+    Case(nll, [(of(7, 5), ids(7)), (of(1 << 18, 100), ids(1 << 18))], lambda x, y: ()),
+    Case(covariance, [(of(7, 5),), (of(4096, 256),), (of(1 << 16, 16),)], lambda x: (x.shape[1], x.shape[1])),
+    Case(moments, [(of(2, 3, 5),), (of(64, 64, 1024),), (of(4, 2, 1 << 20),)], lambda x: (x.shape[1], 2)),
+    Case(batch_norm, [(of(2, 3, 5), of(3)), (of(4, 2, 1 << 20), of(2))], lambda x, w: x.shape),
+    Case(two_sums, [(of(9, 3), of(9, 4)), (of(1 << 16, 3), of(100, 64)), (of(4096, 4096), of(4096, 4096))]),
+    # Versions for each nest.
+    Case(
+        mlp,
+        [
+            (of(7, 5), of(5, 6), of(6, 4)),
+            (of(512, 512), of(512, 512), of(512, 512)),
+            (of(512, 512), of(512, 64), of(64, 7)),
+            (of(16, 4096), of(4096, 4096), of(4096, 4096)),
+        ],
+        lambda x, v, w: (x.shape[0], w.shape[1]),
+    ),
+    # Kernels beside others: with parts of scratch tensors, for the last stores, for rows that ascend.
+    Case(attention, [(of(2, 5, 8), of(2, 9, 8), of(2, 9, 8)), (of(32, 512, 64),) * 3], lambda q, k, v: q.shape),
+    Case(linear_attention, [(of(2, 5, 16),) * 3, (of(64, 512, 16),) * 3], lambda q, k, v: q.shape),
+    Case(written, [(of(9, 4), of(3, 4), ids(3)), (of(90000, 128), of(4096, 128), ids(4096))], lambda c, x, s: c.shape),
+    Case(segments, [(of(9), ids(3)), (of(1 << 20), ids(1 << 14))], lambda x, p: x.shape),
+    Case(nearest, [(of(9, 3), of(4, 3)), (of(1 << 16, 3), of(64, 3)), (of(16, 64), of(1 << 16, 64))]),
+    Case(edit, [(ids(2, 5), ids(2, 6)), (ids(256, 100), ids(256, 120))]),
 ]
 
 
@@ -268,30 +190,62 @@ class Told:
         self.rig.add(self.program)
 
     def compared(self, arguments: Sequence[Tensor]) -> Followed:
-        """Assert that what is said for arguments is what is launched for them."""
+        """Assert that what is said for arguments is what is launched for them.
+
+        Loops that run no iteration for them are said to run as they would.
+        """
         self.rig.gpu.launches.clear()
         outputs = len(self.program.body[-1].tensors)
         assert self.rig.call(*arguments, outputs=outputs) is not None
         found = followed(self.program, [tuple(x.shape) for x in arguments])
         said = [item for item in found.launches if item.blocks]
-        launched = self.rig.gpu.launches
+        launched = [item.kernel for item in self.rig.gpu.launches]
+        could = [*reachable(self.program.body, found.taken)]
         assert found.complete
-        assert [(item.kernel, item.blocks, item.threads) for item in said] == [*map(grid, launched)]
-        assert [item.form for item in said] == [grid_of(item.kernel).form for item in launched]
-        assert [bool(item.atomic) for item in said] == [adds_atomically(item.kernel) for item in launched]
+        assert [(item.kernel, item.blocks, item.threads) for item in said] == [*map(grid, self.rig.gpu.launches)]
+        assert [item.form for item in said] == [grid_of(kernel).form for kernel in launched]
+        assert [bool(item.atomic) for item in said] == [*map(updates_atomically, launched)]
         lines = self.explanation.lines(found.taken)
-        names = {line.loop for line in lines}
+        names = {place(line) for line in lines}
         roles = {
-            (line.loop, role, line.lanes if role == "parallel" else 0, line.together > 1 and role != "thread")
+            (place(line), role, line.lanes if role == "parallel" else 0, line.together > 1 and role != "thread")
             for line in lines
             for role in line.role.split()
             if role != "sequential"
         }
-        run = {item for launch in launched for item in roles_in(launch.kernel) if item[0] in names}
-        assert roles == {item for item in run if item[3] or (*item[:3], True) not in run}
+        # What is said to go several at once goes one by one where there are too few, or where some are left.
+        run, may_run = (
+            {item for kernel in kernels for item in roles_in(kernel) if item[0] in names}
+            for kernels in (launched, could)
+        )
+        assert run <= roles | {(*item[:3], False) for item in roles}
+        assert roles <= may_run
         atomic = {name for line in lines for name in line.atomic}
-        assert atomic == {name.removesuffix("_copies") for item in said for name in item.atomic}
+        assert {name.removesuffix("_copies") for item in said for name in item.atomic} <= atomic
+        assert atomic <= {tensor.name for kernel in could for tensor in updated(kernel)}
         return found
+
+
+def reachable(block: Block, taken: Mapping[str, bool]) -> Iterator[Kernel]:
+    """Yield the kernels that are launched for some sizes that make these choices."""
+    for statement in block:
+        match statement:
+            case Launch(kernel=kernel):
+                yield kernel
+            case If(version=version, then=then, otherwise=otherwise):
+                yield from reachable(then, taken) if taken.get(version) is not False else ()
+                yield from reachable(otherwise, taken) if taken.get(version) is not True else ()
+            case For(body=body):
+                yield from reachable(body, taken)
+            case While(prelude=prelude, body=body):
+                yield from reachable((*prelude, *body), taken)
+            case _:
+                pass
+
+
+def place(line: Line) -> str:
+    """Return the loop that a line is about: its name in the source, and where it stands."""
+    return line.text.strip().split(": ")[0]
 
 
 def grid(launch: Launched) -> tuple[str, int, int]:
@@ -308,18 +262,23 @@ def roles_in(kernel: Kernel) -> Iterator[tuple[str, str, int, bool]]:
         if isinstance(node, For) and node.role is not Role.SEQUENTIAL:
             name = re.sub("_(block|chunk|tile)$", "", node.index.name)
             lanes = node.width if node.role is Role.PARALLEL else 0
-            yield name, node.role.value, lanes, node.index.name.endswith("_block")
+            yield f"for {name} at {node.loc}", node.role.value, lanes, node.index.name.endswith("_block")
+
+
+def updated(kernel: Kernel) -> set[ir.Tensor]:
+    """Return the tensors that a kernel updates in one step."""
+    return {node.tensor for node in statements(kernel.body) if isinstance(node, Store) and node.combine is not None}
 
 
 @cache
-def adds_atomically(kernel: Kernel) -> bool:
-    """Whether the PTX of a kernel adds to elements in one step; that a check takes a lock is no matter here."""
+def updates_atomically(kernel: Kernel) -> bool:
+    """Whether the PTX of a kernel updates elements in one step; that a check takes a lock is no matter here."""
     module = Module()
     emit_device_kernel(module, kernel, TARGET)
     text = module.text()
-    if re.search(r"atomicrmw f?add", text) is None:
+    if re.search(r"atomicrmw (f?add|u?max|u?min|fmax|fmin) ", text) is None:
         return False
-    return re.search(r"\b(atom|red)\.\S*add", assembly(text, TARGET)) is not None
+    return re.search(r"\b(atom|red)\.\S*(add|max|min)", assembly(text, TARGET)) is not None
 
 
 def signature_of(arguments: Sequence[Tensor]) -> Signature:

@@ -12,9 +12,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 
-from brickwork.ir.nodes import Allocate, Block, If, Launch, Load, Node, Program, Size, Statement, Store, Tensor
-from brickwork.ir.walk import walk
+from brickwork.ir.nodes import (
+    Allocate,
+    Block,
+    For,
+    If,
+    Launch,
+    Load,
+    Node,
+    Program,
+    Size,
+    Statement,
+    Store,
+    Tensor,
+    While,
+)
+from brickwork.ir.walk import rewrite, rewrite_statements, statements, walk
 from brickwork.legality import legality
 from brickwork.transform.free_variables import fresh_names, with_body
 from brickwork.transform.privatise import scratch_of
@@ -35,6 +50,43 @@ def with_own_scratch(program: Program) -> Program:
     return replace(program, body=body)
 
 
+def with_named_branches(program: Program) -> Program:
+    """Return the program with a name for each condition that decides which kernels are launched."""
+    names = count()
+
+    def named(statement: Statement) -> Block:
+        match statement:
+            case If(version="") if any(isinstance(node, Launch) for node in statements((statement,))):
+                return (replace(statement, version=f"branch {next(names)}"),)
+            case _:
+                return (statement,)
+
+    return replace(program, body=rewrite_statements(program.body, named))
+
+
+def branches_of(program: Program) -> dict[str, tuple[tuple[str, bool], ...]]:
+    """Return the named conditions around each kernel's launch, outermost first, and whether they hold there."""
+    found: dict[str, tuple[tuple[str, bool], ...]] = {}
+
+    def visit(block: Block, around: tuple[tuple[str, bool], ...]) -> None:
+        for statement in block:
+            match statement:
+                case Launch(kernel=kernel):
+                    found[kernel.name] = around
+                case If(version=version, then=then, otherwise=otherwise):
+                    visit(then, (*around, (version, True)))
+                    visit(otherwise, (*around, (version, False)))
+                case For(body=body):
+                    visit(body, around)
+                case While(prelude=prelude, body=body):
+                    visit((*prelude, *body), around)
+                case _:
+                    pass
+
+    visit(program.body, ())
+    return found
+
+
 @legality
 def _is_inside(made: Allocate, choice: If, body: Block, scratch: frozenset[Tensor]) -> bool:
     """Whether both branches launch kernels that use a scratch tensor, and nothing else speaks of it."""
@@ -44,16 +96,20 @@ def _is_inside(made: Allocate, choice: If, body: Block, scratch: frozenset[Tenso
 
 
 def _renamed(statement: Statement, copies: Mapping[Tensor, Tensor]) -> Statement:
-    """Return a statement of a branch with copies in place of tensors."""
+    """Return a statement of a branch with copies in place of tensors, in all that it launches and allocates."""
+
+    def visit(node: Node) -> Node:
+        match node:
+            case Launch(kernel=kernel):
+                return replace(node, kernel=with_body(kernel, kernel.body, kernel.facts))
+            case Allocate(tensor=tensor, like=like):
+                same = None if like is None else copies.get(like, like)
+                return replace(node, tensor=copies.get(tensor, tensor), like=same)
+            case _:
+                return node
+
     (result,) = renamed((statement,), copies)
-    match result:
-        case Launch(kernel=kernel):
-            return replace(result, kernel=with_body(kernel, kernel.body, kernel.facts))
-        case Allocate(tensor=tensor, like=like):
-            same = None if like is None else copies.get(like, like)
-            return replace(result, tensor=copies.get(tensor, tensor), like=same)
-        case _:
-            return result
+    return rewrite(result, visit)
 
 
 def _launches(block: Block, tensor: Tensor) -> bool:

@@ -33,7 +33,7 @@ from brickwork.ir.operators import Operator
 from brickwork.ir.walk import rewrite_statements, statements, substitute
 from brickwork.records import dataclass
 from brickwork.transform.checked_places import hoisted_checks, place_of
-from brickwork.transform.explanation import GUARDS, Choice, Explanation, Line, Part
+from brickwork.transform.explanation import Choice, Explanation, Line, Part
 from brickwork.transform.guard import conjunction
 from brickwork.transform.host_device_partition import launched, partition
 from brickwork.transform.persistent import block_version
@@ -55,7 +55,11 @@ _UNUSED_NUMBER = 1 << 40
 
 def explain(scheduled: ScheduledKernel) -> Explanation:
     """Return what happens to a kernel, loop by loop and access by access."""
-    return Explanation(tuple(_parts(scheduled)))
+    parts = tuple(_parts(scheduled))
+    for name, holds in reversed(scheduled.branches):
+        other = (Line(f"kernel {scheduled.kernel.name} is not launched for these arguments"),)
+        parts = (Choice(name, "", parts if holds else other, other if holds else parts, unknown=parts),)
+    return Explanation(parts)
 
 
 def _parts(scheduled: ScheduledKernel) -> Iterator[Part]:
@@ -66,7 +70,7 @@ def _parts(scheduled: ScheduledKernel) -> Iterator[Part]:
     if scheduled.guards and scheduled.careful is not None:
         schedule, analysis = scheduled.careful
         slow = (Line("  since what is tested below does not hold:"), *_loops(_view(scheduled, schedule, analysis)))
-        yield Choice(GUARDS, _told(conjunction(scheduled.guards), scheduled), fast, slow, unknown=fast)
+        yield Choice(scheduled.guarded, _told(conjunction(scheduled.guards), scheduled), fast, slow, unknown=fast)
     else:
         yield from fast
     yield from map(Line, _access_lines(scheduled))
@@ -255,10 +259,10 @@ def _loop_parts(loop: Loop, view: _View) -> Iterator[Part]:
     way, index = _way(loop, view), loop.node.index
     indent, updated = "  " * (loop.depth + 1), _updated(loop, way, view)
     first = f"{indent}for {index.name} at {loop.node.loc}: "
+    atomic = tuple(tensor.name for tensor in updated)
     if way is None:
-        line = Line(f"{first}in order", index.name, Role.SEQUENTIAL.value)
+        line = Line(f"{first}in order", index.name, Role.SEQUENTIAL.value, atomic=atomic)
     else:
-        atomic = tuple(tensor.name for tensor in updated)
         line = Line(f"{first}{way.text}", index.name, way.role, way.lanes, way.together, atomic)
     if view.schedule.pieces(index) and split_version(index) in view.scheduled.choices:
         how = "in order" if way is None else way.text
@@ -304,11 +308,13 @@ def _way(loop: Loop, view: _View) -> _Way | None:
 
 
 def _updated(loop: Loop, way: _Way | None, view: _View) -> tuple[Tensor, ...]:
-    """Return the tensors that iterations of a loop update atomically."""
-    verdict = view.scheduled.analysis.loops[loop.node.index]
-    if way is None or not verdict.independent or view.schedule.copies(loop.node.index):
+    """Return the tensors that iterations of a loop update atomically, also where one thread runs them all."""
+    verdict, index = view.scheduled.analysis.loops[loop.node.index], loop.node.index
+    if view.schedule.copies(index):
         return ()
-    return verdict.updates
+    if way is None:
+        return tuple(tensor for tensor in verdict.updates if tensor in view.schedule.updates(index))
+    return verdict.updates if verdict.independent else ()
 
 
 def _more(loop: Loop, way: _Way | None, view: _View) -> Iterator[str]:
@@ -323,7 +329,8 @@ def _more(loop: Loop, way: _Way | None, view: _View) -> Iterator[str]:
             yield f"partial results of '{first.symbol.name}' are joined by {_word(first.operator)}{along}"
     if updated := _updated(loop, way, view):
         names = ", ".join(f"'{tensor.name}'" for tensor in updated)
-        yield f"updates of {names} are atomic, as iterations may meet on an element"
+        why = "as iterations may meet on an element" if way is not None else "though one thread runs its iterations"
+        yield f"updates of {names} are atomic, {why}"
     copied = bool(view.schedule.copies(index))
     if (way is None or copied) and verdict.conflict is not None:
         yield from _conflict_lines(verdict.conflict)

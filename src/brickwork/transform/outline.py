@@ -253,7 +253,7 @@ class _Outliner:
             case If(condition=condition, then=then, otherwise=otherwise):
                 lasting = (item for item in _conjuncts(condition) if not read_symbols(item) & self.changing)
                 then = self.block(then, (*facts, *lasting))
-                carrying, self.carrying = self.carrying, {} if statement.version == GUARDS else self.carrying
+                carrying, self.carrying = self.carrying, {} if statement.version.startswith(GUARDS) else self.carrying
                 otherwise = self.block(otherwise, facts)
                 self.carrying = carrying
                 return replace(statement, then=then, otherwise=otherwise)

@@ -45,12 +45,25 @@ from brickwork.analysis.scalars import NONE, live_before
 from brickwork.analysis.verdicts import Analysis
 from brickwork.diagnostics.location import NOWHERE, Location
 from brickwork.ir import build
-from brickwork.ir.nodes import Assign, Block, Expression, For, If, Kernel, Launch, Node, Program, Symbol, Tensor
-from brickwork.ir.walk import assigned_symbols, rewrite, statements, walk
+from brickwork.ir.nodes import (
+    Assign,
+    Block,
+    Expression,
+    For,
+    If,
+    Kernel,
+    Launch,
+    Node,
+    Program,
+    Statement,
+    Symbol,
+    Tensor,
+)
+from brickwork.ir.walk import assigned_symbols, rewrite, rewrite_statements, statements, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
-from brickwork.transform.alternatives import with_own_scratch
+from brickwork.transform.alternatives import branches_of, with_named_branches, with_own_scratch
 from brickwork.transform.argument_checks import without_argument_checks
 from brickwork.transform.argument_facts import ArgumentFacts, argument_facts_of
 from brickwork.transform.ascending import with_ascending_rows
@@ -119,7 +132,9 @@ class ScheduledKernel:
     other loops are independent. `moved` are the verbs that moved loops before the analysis, `given` the loops that a
     user's schedule is for, and `text` is the whole schedule, with loops named as in the program. `choices` are the
     names of all versions of loops in the program, `computed` the sizes that the host computes, `carrying` the loops of
-    the source that are recurrences. `remark` says what sets it apart from a kernel of the same loops beside it.
+    the source that are recurrences. `remark` says what sets it apart from a kernel of the same loops beside it, and
+    `branches` are the choices that the host makes before it is launched: their names, and whether the condition holds.
+    `guarded` is the name of the choice that the guards make.
     """
 
     kernel: Kernel
@@ -139,6 +154,8 @@ class ScheduledKernel:
     computed: Mapping[Symbol, Expression] = field(default_factory=dict[Symbol, Expression])
     carrying: Carrying = field(default_factory=dict[Symbol, frozenset[Tensor]])
     remark: str = ""
+    branches: tuple[tuple[str, bool], ...] = ()
+    guarded: str = GUARDS
 
 
 def schedule_kernel(
@@ -393,12 +410,16 @@ def schedule_program(
     for apart in () if by_user else (with_ascending_rows, with_last_stores, with_expanded_scratch, with_launched_steps):
         program, found = apart(program, target)
         remarks |= found
-    program = with_own_scratch(program)
+    program = with_named_branches(with_own_scratch(program))
     scratch = scratch_of(program)
     scheduled = _schedule_kernels(program, target, scratch, by_user)
     if target.grid and scratch:
         program, scheduled = _laid_out(program, scheduled, target, scratch)
-    scheduled = {name: replace(item, remark=remarks.get(name, "")) for name, item in scheduled.items()}
+    around = branches_of(program)
+    scheduled = {
+        name: _with_own_choices(replace(item, remark=remarks.get(name, ""), branches=around[name]), place)
+        for place, (name, item) in enumerate(scheduled.items())
+    }
     computed = {node.symbol: node.value for node in program.body if isinstance(node, Assign)}
     known = argument_facts_of(program)
     names = Names(*(node.kernel for node in walk(program.body) if isinstance(node, Launch)))
@@ -471,6 +492,24 @@ def _schedule_kernels(
         )
         for place, kernel in kernels
     }
+
+
+def _with_own_choices(scheduled: ScheduledKernel, place: int) -> ScheduledKernel:
+    """Return a kernel, the one at a place among those of a program, with names for its choices that no other has."""
+    if not place:
+        return scheduled
+    named = {
+        name: f"{name} of kernel {place}" for name in (GUARDS, *(item.name for item in scheduled.versions)) if name
+    }
+
+    def visit(statement: Statement) -> Block:
+        if isinstance(statement, If) and statement.version in named:
+            return (replace(statement, version=named[statement.version]),)
+        return (statement,)
+
+    kernel = replace(scheduled.kernel, body=rewrite_statements(scheduled.kernel.body, visit))
+    versions = tuple(replace(item, name=named.get(item.name, "")) for item in scheduled.versions)
+    return replace(scheduled, kernel=kernel, versions=versions, guarded=named[GUARDS])
 
 
 def _choices(program: Program) -> frozenset[str]:

@@ -58,7 +58,7 @@ class Copies:
 
 def copies_version(tensor: Tensor) -> str:
     """Return the name of the version in which iterations update copies of a tensor."""
-    return f"copies {tensor.name}"
+    return f"copies {tensor.name} {tensor.number}"
 
 
 def replicate_reductions(levels: Sequence[For], names: Names) -> Copies | None:

@@ -62,7 +62,7 @@ class Chunks:
 
 def chunk_version(index: Symbol) -> str:
     """Return the name of the version in which the recurrence over an index is in chunks."""
-    return f"chunks {index.name}"
+    return f"chunks {index.name} {index.number}"
 
 
 def split_recurrences(

@@ -85,7 +85,7 @@ class Split:
 
 def split_version(index: Symbol) -> str:
     """Return the name of the version in which the accumulating loop over an index is in pieces."""
-    return f"pieces {index.name}"
+    return f"pieces {index.name} {index.number}"
 
 
 def split_reductions(levels: Sequence[For], places: Partition, names: Names) -> Split | None:

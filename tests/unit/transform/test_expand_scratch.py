@@ -22,6 +22,7 @@ from brickwork.transform import derive, expand_scratch, privatise
 from brickwork.transform.alternatives import with_own_scratch
 from brickwork.transform.canonical.form import canonical
 from brickwork.transform.derivation import Backward, Derived
+from brickwork.transform.free_variables import free_tensors
 from brickwork.transform.pipeline import ScheduledKernel, schedule_program
 from brickwork.transform.privatise import owned, scratch_of
 from support import scheduling
@@ -409,6 +410,23 @@ def test_kernels_of_which_one_runs_have_tensors_of_their_own() -> None:
     assert first != second
     same(with_steps, X)
     same(with_steps, NARROW)
+
+
+def test_kernels_inside_of_branches_use_the_tensors_of_their_branch() -> None:
+    """A branch may choose once more: all kernels in it have its tensors, in their bodies and in what they name."""
+    program = expanded_program()
+    (choice,) = [node for node in program.body if isinstance(node, If)]
+    inner = replace(choice, condition=build.apply("lt", build.integer(1), build.integer(2)))
+    inner = replace(inner, then=choice.otherwise, otherwise=choice.otherwise)
+    branch = replace(choice, then=(inner,))
+    found = with_own_scratch(replace(program, body=tuple(branch if it is choice else it for it in program.body)))
+    (first,), (second,) = places_of_steps(found)[1:]
+    (whole,) = [node for node in found.body if isinstance(node, If)]
+    for number, block in ((first, whole.then), (second, whole.otherwise)):
+        kernels = [node.kernel for node in statements(block) if isinstance(node, Launch)]
+        named = {str(tensor.number) for kernel in kernels for tensor in kernel.tensors if tensor.name == "steps"}
+        assert named == {number}
+        assert all(kernel.tensors == free_tensors(kernel.body) for kernel in kernels)
 
 
 def test_a_tensor_that_others_speak_of_stays_where_it_is() -> None:

@@ -8,8 +8,9 @@ import torch
 from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
 from brickwork.ir.dtypes import DTYPES
-from brickwork.ir.nodes import TensorType
+from brickwork.ir.nodes import If, TensorType
 from brickwork.ir.signature import Signature
+from brickwork.ir.walk import statements
 from brickwork.target.cuda import cuda_target
 from brickwork.transform.explain import explain
 from brickwork.transform.explanation import from_json, to_json
@@ -185,3 +186,60 @@ def test_each_version_stands_under_its_condition(taken, marks):
         "one thread an iteration",
     ]
     assert text.count("inside each thread") == 3 - marks.count(" (not taken)")
+
+
+def balanced(f: torch.Tensor, g: torch.Tensor, c: torch.Tensor) -> None:
+    for b in range(f.shape[0]):
+        for s in range(9):
+            for i in range(f.shape[1]):
+                top = -9.0
+                for j in range(g.shape[1]):
+                    top = max(top, g[b, j] - c[i, j])
+                f[b, i] = top
+            for j in range(g.shape[1]):
+                top = -9.0
+                for i in range(f.shape[1]):
+                    top = max(top, f[b, i] - c[i, j])
+                g[b, j] = top * 0.5
+
+
+@pytest.mark.parametrize(("steps", "left_out"), [(None, []), (True, ["balanced"]), (False, ["balanced_steps"])])
+def test_of_kernels_of_which_one_runs_the_others_are_said_to_be_left_out(steps, left_out):
+    signature = Signature((MATRIX, MATRIX, MATRIX), device="cuda", narrow=True, aligned=True)
+    program, kernels = schedule_program(lower(define(balanced), signature), cuda_target((9, 0)))
+    (branch,) = {item.branches[0][0] for item in kernels}
+    assert [item.branches for item in kernels] == [((branch, True),), ((branch, False),)]
+    assert len({node.version for node in statements(program.body) if isinstance(node, If)} - {""}) >= 5
+    taken = {} if steps is None else {branch: steps}
+    texts = {item.kernel.name: explain(item).text(taken) for item in kernels}
+    for name, text in texts.items():
+        out = text == f"kernel {name} is not launched for these arguments"
+        assert out == (name in left_out)
+        assert out != ("for i at " in text)
+
+
+def test_no_two_kernels_of_a_program_have_a_choice_in_common():
+    signature = Signature((MATRIX, MATRIX, MATRIX), device="cuda", narrow=True, aligned=True)
+    _, (first, second) = schedule_program(lower(define(balanced), signature), cuda_target((9, 0)))
+    names = [[item.guarded, *(version.name for version in item.versions if version.name)] for item in (first, second)]
+    assert all(len(part) > 1 for part in names)
+    assert not {*names[0]} & {*names[1]}
+    for item, found in ((first, names[0]), (second, names[1])):
+        inside = {node.version for node in statements(item.kernel.body) if isinstance(node, If)}
+        assert {*found} <= inside
+
+
+def test_updates_that_one_thread_makes_are_said_to_be_atomic():
+    def scattered(x: torch.Tensor, at: torch.Tensor, out: torch.Tensor) -> None:
+        for i in range(x.shape[0]):
+            for t in range(at.shape[1]):
+                for j in range(3):
+                    out[i, int(at[i, j])] += x[i, j]
+                x[i, 0] = out[i, t]
+
+    signature = Signature((MATRIX, MATRIX, MATRIX), device="cuda", narrow=True, aligned=True)
+    _, (scheduled,) = schedule_program(lower(define(scattered), signature), cuda_target((9, 0)))
+    lines = [line for line in explain(scheduled).lines() if line.loop == "j"]
+    assert {(line.role, line.atomic) for line in lines} == {("sequential", ("out",))}
+    text = explain(scheduled).text()
+    assert "updates of 'out' are atomic, though one thread runs its iterations" in text
