@@ -5,6 +5,8 @@ Nothing here changes the IR. What isl cannot answer within its limits counts as 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from brickwork.analysis.bounds import bound_access, comparison_expression
 from brickwork.analysis.formula import Comparison
 from brickwork.analysis.isl import Solver
@@ -15,8 +17,8 @@ from brickwork.analysis.scalars import Carried, Symbols, live_after_loops, scala
 from brickwork.analysis.symbolic import model_kernel
 from brickwork.analysis.verdicts import Analysis, BoundVerdict, Conflict, ConflictKind, LoopVerdict, Party
 from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import Expression, Kernel, Rebind, Symbol
-from brickwork.ir.walk import statements
+from brickwork.ir.nodes import Apply, Expression, Kernel, Read, Rebind, Size, Symbol
+from brickwork.ir.walk import statements, walk
 
 
 def analyse(kernel: Kernel, *, unguarded: bool = False) -> Analysis:
@@ -40,7 +42,19 @@ def analyse(kernel: Kernel, *, unguarded: bool = False) -> Analysis:
         accesses=model.accesses,
         assumptions=(*_scalar_ranges(kernel, model), *_size_ranges(assumed)),
         model=model,
+        sizes=frozenset(_computed_sizes(kernel)),
     )
+
+
+def _computed_sizes(kernel: Kernel) -> Iterator[Symbol]:
+    """Yield the scalars of which the kernel knows that they were computed of a size."""
+    for fact in kernel.facts:
+        match fact:
+            case Apply(operator=operator, operands=(Read(symbol=symbol), value)) if operator.name == "eq":
+                if any(isinstance(node, Size) for node in walk(value)):
+                    yield symbol
+            case _:
+                pass
 
 
 def _loop_verdict(facts: Facts, loop: Loop, live_after: Symbols, *, may_alias: bool) -> LoopVerdict:

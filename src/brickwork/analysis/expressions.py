@@ -34,6 +34,7 @@ from brickwork.analysis.polynomial import (
     SizeAtom,
     UnknownAtom,
     atom_interval,
+    cofactor,
     interval_of,
     number,
     of_atom,
@@ -81,6 +82,8 @@ class Values:
         self.own: dict[Atom, Interval] = {}
         """Of unknowns and indices, the intervals that no limit of a size or a scalar is the reason for."""
         self.ranges: dict[Atom, frozenset[Atom]] = {}
+        self.ends: dict[Atom, tuple[Polynomial, Polynomial]] = {}
+        """Of the indices of loops, outer ones first, what they begin with and end before."""
         self.factors: set[Atom] = set()
         self.degree = 1
         self.wrapped: set[Polynomial] = set()
@@ -182,10 +185,28 @@ class Values:
 
     def exact(self, polynomial: Polynomial) -> Polynomial:
         """Return a polynomial that equals the machine's value, where `polynomial` may differ by multiples of 2**64."""
-        if self.interval(polynomial).fits:
+        if self.interval(polynomial).fits or self._fits_in_loops(polynomial):
             return polynomial
         self.wrapped.add(polynomial)
         return self._derived(("wrapped", polynomial), (polynomial,), INT64_RANGE)
+
+    def _fits_in_loops(self, polynomial: Polynomial) -> bool:
+        """Whether a polynomial fits 64 bits at all turns of loops, whose indices lie between their ends."""
+        least, most = (self._extreme(polynomial, most=most) for most in (False, True))
+        if least is None or most is None:
+            return False
+        return Interval(self.interval(least).low, self.interval(most).high).fits
+
+    @legality
+    def _extreme(self, polynomial: Polynomial, *, most: bool) -> Polynomial | None:
+        """Return the least value of a polynomial in all turns, or the greatest, in terms of what loops do not change."""
+        for atom, (start, stop) in reversed(self.ends.items()):
+            factor = cofactor(polynomial, atom)
+            if factor is None or not factor.is_constant:
+                return None
+            grows = factor.constant > 0
+            polynomial = polynomial.substitute({atom: stop - number(1) if grows == most else start})
+        return polynomial
 
     def integer(self, expression: Expression, environment: Environment, depth: int) -> Polynomial:
         """Return the value of an int64 expression, modulo 2**64."""

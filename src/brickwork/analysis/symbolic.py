@@ -249,6 +249,7 @@ class _Walker:
         start = self.values.exact(self.values.integer(statement.start, self.environment, self.depth))
         stop = self.values.exact(self.values.integer(statement.stop, self.environment, self.depth))
         atom = IndexAtom(statement.index, len(self.loops), self.depth + 1)
+        self.values.ends[atom] = start, stop
         low, high = self.values.interval(start).low, self.values.interval(stop).high
         self.values.ranges[atom] = frozenset(start.atoms() | stop.atoms())
         self.values.intervals[atom] = Interval(low, None if high is None else high - 1)

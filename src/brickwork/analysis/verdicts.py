@@ -85,6 +85,7 @@ class LoopVerdict:
 class Analysis:
     """The facts about a kernel. `assumptions` are the conditions under which all of them hold (bounds of scalars).
 
+    `sizes` are the scalars that the host computed of sizes.
     `by_loop` has the accesses by the loops that they are made in, once that is asked.
     """
 
@@ -93,6 +94,7 @@ class Analysis:
     accesses: tuple[Access, ...]
     assumptions: tuple[Expression, ...]
     model: Model
+    sizes: frozenset[Symbol] = frozenset()
     by_loop: dict[Symbol, list[Access]] = field(
         init=False, default_factory=dict[Symbol, "list[Access]"], compare=False, repr=False
     )

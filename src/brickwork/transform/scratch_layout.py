@@ -42,6 +42,7 @@ from brickwork.ir.nodes import (
 from brickwork.ir.walk import read_symbols, rewrite, statements, substitute, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
+from brickwork.transform.schedule.short_rows import SHORT_ROWS
 
 FAR = 2
 """How bad it is where no neighbours are accessed: 0 where threads access neighbours, 1 where one does turn by turn."""
@@ -171,7 +172,7 @@ def _best(ways: Sequence[_Way], tensor: Tensor) -> Layout | None:
     skewed = [layout for layout in votes if layout is not None and layout.slope]
     if skewed:
         return max(skewed, key=lambda layout: votes[layout])
-    # An access stands in several versions of a kernel, of which the first one is for most arguments.
+    # An access stands in several versions of a kernel, of which the first one found is for most arguments.
     once = {way.number: way for way in reversed(ways)}.values()
     own = tensor.type.rank - 1
     axes = (own, *(layout.axis for layout in votes if layout is not None))
@@ -197,9 +198,10 @@ def _accesses(block: Block, around: For | None, turns: For | None = None) -> Ite
                 yield from _accesses(body, around)
             case For(body=body):
                 yield from _accesses(body, statement)
-            case If(condition=condition, then=then, otherwise=otherwise):
+            case If(condition=condition, then=then, otherwise=otherwise, version=version):
                 yield from _found((condition,), around, turns)
-                yield from _accesses((*then, *otherwise), around, turns)
+                ways = (otherwise, then) if version == SHORT_ROWS else (then, otherwise)
+                yield from (item for way in ways for item in _accesses(way, around, turns))
             case While(prelude=prelude, condition=condition, body=body):
                 yield from _found((condition,), around, turns)
                 yield from _accesses((*prelude, *body), around, turns)

@@ -18,7 +18,7 @@ from brickwork.transform.schedule.panels import panel_versions
 from brickwork.transform.schedule.register_tile import tile_conditions, tile_schedule
 from brickwork.transform.schedule.schedule import Schedule
 from brickwork.transform.schedule.shared_work import shared_conditions, shared_schedule
-from brickwork.transform.schedule.short_rows import short_schedules
+from brickwork.transform.schedule.short_rows import SHORT_ROWS, short_schedules
 
 SHARED = "shared work"
 """The version with iterations that run together since they share most of their work."""
@@ -48,7 +48,7 @@ def versions_for_sizes(
             yield Version(name, needed, panels)
     rows = [*short_schedules(kernel.body, analysis, target, plain, wide=False)] if plain.verbs else []
     for schedule, needed in rows[:1]:
-        yield Version("short rows", needed, schedule)
+        yield Version(SHORT_ROWS, needed, schedule)
     if _is_easy(kernel, plain, known):
         short, summed = _short(kernel, analysis, target, plain, rows), _summed(kernel, analysis, target, plain)
         for name, schedule, needed in (*short, *summed):

@@ -84,6 +84,18 @@ def kept_steps(x: torch.Tensor) -> torch.Tensor:
     return out
 
 
+def rows_of_lengths(x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    rows, steps, width = x.shape
+    kept = torch.zeros(rows, steps, width)
+    out = torch.empty(rows)
+    for i in range(rows):
+        for t in range(1, steps):
+            for k in range(lengths[i]):
+                kept[i, t, k] = kept[i, t - 1, k] * 0.5 + x[i, t, k]
+        out[i] = kept[i, steps - 1, 0]
+    return out
+
+
 def returned_steps(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     rows, steps = x.shape
     kept = torch.empty(rows, steps)
@@ -233,3 +245,11 @@ def test_an_access_counts_once_for_all_versions():
 
 def test_threads_that_read_one_element_do_not_count():
     assert layouts_of((1, I, D), (2, D, T), (3, D, D)) == {R: Layout(0)}
+
+
+def test_rows_that_threads_share_out_stay_rows():
+    x, lengths = torch.rand(3, 4, 6), torch.tensor([6, 1, 0])
+    pieces = assert_same(rows_of_lengths, x, lengths)
+    threads = {index.name for index, last in last_indices(pieces, "kept") if index in last}
+    assert "k" in threads
+    assert "i" not in threads

@@ -64,6 +64,28 @@ def channels(x: torch.Tensor, out: torch.Tensor) -> None:
                     out[n, c, y, z] = x[n, c, y, z] - s
 
 
+def groups(x: torch.Tensor, out: torch.Tensor, g: int) -> None:
+    width = x.shape[3] // g
+    for n in range(x.shape[0]):
+        for c in range(g):
+            s = 0.0
+            for y in range(x.shape[1]):
+                for w in range(x.shape[2]):
+                    for z in range(width):
+                        s += x[n, y, w, c * width + z]
+            for y in range(x.shape[1]):
+                for w in range(x.shape[2]):
+                    for z in range(width):
+                        out[n, y, w, c * width + z] = x[n, y, w, c * width + z] - s
+
+
+def test_a_size_that_the_host_computes_is_as_long_as_an_axis():
+    x = torch.zeros(4, 8, 8, 12)
+    shared = {("c", Role.BLOCK), *((name, Role.THREAD) for name in "ywz")}
+    assert any(shared <= found for found in ways(groups, x, x.clone(), 3))
+    assert not any(("z", Role.SEQUENTIAL) in found and ("c", Role.BLOCK) in found for found in ways(groups, x, x, 3))
+
+
 def test_sums_and_stores_over_several_loops_are_for_all_threads():
     x = torch.zeros(4, 3, 8, 8)
     found = ways(channels, x, x.clone())

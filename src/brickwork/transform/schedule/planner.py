@@ -134,7 +134,8 @@ class Planner:
         """Whether a loop goes along an axis: up to a size, or to a place of a loop around that does (a triangle)."""
         reached = read_symbols(loop.stop)
         around = (item.node for item in self.analysis.model.loops if item.node.index in reached)
-        return any(isinstance(node, Size) for node in walk(loop.stop)) or any(map(self.is_along, around))
+        sizes = any(isinstance(node, Size) for node in walk(loop.stop)) or reached & self.analysis.sizes
+        return bool(sizes) or any(map(self.is_along, around))
 
     def cost(self, loop: For, vectors: tuple[For, ...]) -> float:
         """Return about how long a nest takes if these loops run in lanes."""

@@ -1,9 +1,13 @@
 """Which loops the threads of a block share out, and which of those around them are for its warps, or parts of these.
 
-for t in order:                                  a block:
-for d in range(n): s = 0.0                     parts of warps take a d each,
-for e in range(m): s += r[d, e] * h[e]     and the threads of a part share e out
-g[d] = f(s)
+    for t in order:                              a block, in order:
+        for d in range(n):                       parts of its warps take a d each,
+            s = 0.0
+            for e in range(m):                   and the threads of a part share e out
+                s += r[d, e] * h[e]
+            g[d] = f(s)
+
+What stands between such loops all threads of a block do alike.
 """
 
 from __future__ import annotations

@@ -29,6 +29,8 @@ from brickwork.transform.schedule.planner import access_cost, varies_with
 from brickwork.transform.schedule.register_tile import outermost
 from brickwork.transform.schedule.schedule import Level, Rfactor, Schedule, Verb, planned
 
+SHORT_ROWS = "short rows"
+"""The version for rows that are shorter than they are taken to be."""
 SHORT_APART = 16
 """The same where each thread reads a row of its own: of 8, it is 4 x as fast as a block, of 31 a quarter as fast."""
 
