@@ -199,7 +199,7 @@ class Values:
 
     @legality
     def _extreme(self, polynomial: Polynomial, *, most: bool) -> Polynomial | None:
-        """Return the least value of a polynomial in all turns, or the greatest, in terms of what loops do not change."""
+        """Return the least value of a polynomial in all turns, or the greatest, by what loops do not change."""
         for atom, (start, stop) in reversed(self.ends.items()):
             factor = cofactor(polynomial, atom)
             if factor is None or not factor.is_constant:
