@@ -181,6 +181,14 @@ CATALOGUE: dict[str, Rule] = {
         "A float is stored into a tensor of integers, which cuts its fraction off, as torch does. Write `int(...)`"
         " around it if that is meant, which also says how to round; else make the tensor of a floating-point type.",
     ),
+    "BW405": Rule(
+        "a loop over elements that runs in Python",
+        "Loops are compiled where all that they call is. A call of another function, such as `torch.argmax(x[i])`,"
+        " leaves the loop around it to Python, which takes some microseconds for each iteration where compiled code"
+        " takes nanoseconds. Write the function with loops and `math`, or call it on whole tensors beside the loop."
+        " Where each iteration has much to do, as a product of matrices, Python does not matter:"
+        " `bw.config.warn = 0` turns warnings off.",
+    ),
     "BW501": Rule(
         "a gradient that needs elements which are gone",
         "A gradient goes back through the loops, and needs there what the elements were when they were read. What is"

@@ -162,7 +162,7 @@ class _Walk:
                 if isinstance(place, ast.Subscript):
                     name = ast.unparse(_root(place))
                     message = f"`{name}` is what `.{origin.via}()` gave, which may or may not be a copy"
-                advice = "store into the argument itself, or into a tensor made by torch.empty_like"
+                advice = "store into the argument itself, or into a copy: write .clone() after it"
                 where = self.source.location(place)
                 self.wrong[where.line, where.column] = Diagnostic(code="BW010", message=message, loc=where, help=advice)
             else:
@@ -235,7 +235,7 @@ class _Walk:
         if name in VIEWS:
             return first
         if name in COPIES:
-            return frozenset(Origin(origin.parameter, "copy", name) for origin in first)
+            return NEW if _says(node, "copy") else frozenset(Origin(origin.parameter, "copy", name) for origin in first)
         return NEW if intrinsic(found) is not None or name else first
 
     def is_local(self, node: ast.expr) -> bool:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import binary, meet
+from brickwork.frontend.captured_operands import limits_of
+from brickwork.frontend.environment import OF_TYPES
 from brickwork.frontend.indexing import scalar, size_of
 from brickwork.frontend.lowering_state import State, describe, truth
 from brickwork.frontend.random_sites import SPREAD, SPREAD_BITS, Path
@@ -42,6 +44,8 @@ def call(state: State, name: str, arguments: Sequence[Operand], site: Path, loc:
             message = text.text if isinstance(text, Opaque) else ""
             state.check(truth(scalar(state, arguments[0], loc), loc), FailureKind.VALUE, message, (), loc)
             return Opaque("None")
+        case "torch" if name in OF_TYPES:
+            return limits_of(name, arguments[0] if len(arguments) == 1 else None, loc)
         case "torch" if name in FUNCTIONS:
             return _of_torch(name, [scalar(state, item, loc) for item in arguments], state, loc)
         case "brickwork":

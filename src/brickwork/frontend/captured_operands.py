@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import enum
+import sys
 import types
 from collections.abc import Callable
 
@@ -52,6 +53,20 @@ def captured_operand(found: object, name: str, loc: Location) -> Operand:
         raise error("BW006", f"`{name}` is a captured tensor", loc, "pass it as an argument")
     message = f"`{name}` is of type {type(found).__name__}, which cannot be compiled in"
     raise error("BW006", message, loc, _instead_of_object(found, name))
+
+
+def limits_of(name: str, found: Operand | None, loc: Location) -> Record:
+    """Return `torch.finfo(dtype)` or `torch.iinfo(dtype)`, with its numbers as parts."""
+    torch = sys.modules["torch"]
+    kind = getattr(torch, name.removeprefix("torch."))
+    if not isinstance(found, ElementType):
+        raise error("BW101", f"`{name}` takes a dtype", loc, "write `x.dtype` of a tensor, or `torch.float32`")
+    try:
+        info = kind(getattr(torch, found.dtype.name))
+    except TypeError as wrong:
+        raise error("BW101", f"`{name}` of {found.dtype.name}: {wrong}", loc, "ask the other one") from None
+    parts = {key: getattr(info, key) for key in dir(kind) if is_number(getattr(info, key, None))}
+    return Record(kind, tuple(parts), tuple(_number(value, loc) for value in parts.values()))
 
 
 def _part(found: object, name: str, loc: Location) -> Operand:

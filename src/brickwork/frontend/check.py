@@ -13,7 +13,15 @@ from typing import Any
 from brickwork.diagnostics.diagnostic import Diagnostic, in_order
 from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location
-from brickwork.frontend.environment import MISSING, called_formula, helper, intrinsic, is_tensor, resolve
+from brickwork.frontend.environment import (
+    MISSING,
+    called_formula,
+    draws_elsewhere,
+    helper,
+    intrinsic,
+    is_tensor,
+    resolve,
+)
 from brickwork.frontend.inner_functions import with_inner
 from brickwork.frontend.list_forms import CHANGING
 from brickwork.frontend.loop_heads import PARTS, is_iterable
@@ -63,6 +71,7 @@ def refusals(source: SourceFunction, call_site: Location | None = None) -> Itera
                 yield from _captured(source, node, loc)
             if id(node) in looped:
                 yield from _changed(source, node, loc, local)
+                yield from _drawn_elsewhere(source, node, loc, local)
             if isinstance(node, ast.For | ast.comprehension):
                 yield from _iterator(source, node, local, call_site)
 
@@ -129,6 +138,21 @@ def _changed(source: SourceFunction, node: ast.AST, loc: Location, local: frozen
                 yield Diagnostic(code="BW006", message=message, loc=loc, help=advice)
         case _:
             return
+
+
+def _drawn_elsewhere(
+    source: SourceFunction, node: ast.AST, loc: Location, local: frozenset[str]
+) -> Iterator[Diagnostic]:
+    """Refuse random numbers of Python and of NumPy in loops: torch's seed does not govern them."""
+    found = resolve(node.func, source.captured, local) if isinstance(node, ast.Call) else MISSING
+    if isinstance(node, ast.Call) and draws_elsewhere(found):
+        name = ast.unparse(node.func)
+        message = f"`{name}` draws random numbers that torch's seed does not govern"
+        kind = str(getattr(found, "__name__", ""))
+        normal = "gauss" in kind or "normal" in kind or kind == "randn"
+        whole = kind in {"randint", "randrange", "integers", "choice"}
+        instead = "bw.randint(low, high)" if whole else "bw.randn()" if normal else "bw.rand()"
+        yield Diagnostic(code="BW004", message=message, loc=loc, help=f"write `{instead}`")
 
 
 def _iterator(

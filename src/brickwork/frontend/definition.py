@@ -9,13 +9,15 @@ import ast
 import hashlib
 import types
 from collections.abc import Callable, Iterable, Mapping
-from typing import Literal
+from functools import partial
+from typing import Literal, TypeAlias
 
-from brickwork.diagnostics.diagnostic import in_order
+from brickwork.diagnostics.diagnostic import Diagnostic, in_order
 from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location, in_any_session
 from brickwork.frontend.aliases import follow
 from brickwork.frontend.check import find_helpers, inner_returns, refusals, uncompiled_calls
+from brickwork.frontend.element_methods import with_functions
 from brickwork.frontend.environment import (
     ALLOCATIONS,
     DRAWS,
@@ -32,6 +34,7 @@ from brickwork.frontend.lift import Split, Splitter
 from brickwork.frontend.lift_python import PythonSplitter, foreign_helper
 from brickwork.frontend.list_forms import list_names
 from brickwork.frontend.moved_tensors import with_tensors_moved
+from brickwork.frontend.new_tensors import with_tensors_spelled_out
 from brickwork.frontend.parameter_parts import Given, with_parts_given
 from brickwork.frontend.parameters import Kinds, ParameterDeclaration, annotated, declare
 from brickwork.frontend.rates import rates
@@ -47,6 +50,9 @@ from brickwork.ir.dtypes import FLOAT32, DType
 from brickwork.ir.nodes import Program
 from brickwork.ir.signature import Signature
 from brickwork.records import dataclass
+
+Known: TypeAlias = tuple[frozenset[str], frozenset[str], frozenset[str], Values]
+"""Names of parameters that are tensors and lists of tensors, names of lists of numbers, and the classes of values."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,6 +92,8 @@ class Definition:
     """The classes of the values with parts that the function and its helpers may have."""
     given: Given | None = None
     """How calls give objects with parts; None where the parameters are the function's own."""
+    in_python: tuple[Diagnostic, ...] = ()
+    """Warnings of loops over elements that Python runs."""
     written: Written | None = None
     """What another front end says in place of what is read here; the rest is then what torch asks for."""
 
@@ -132,13 +140,13 @@ def define(function: Callable[..., object], kinds: Kinds = ()) -> Definition:
     arrays = list_names(source.node, source.captured, source.local, stored_names(source, helpers))
     splitter = Splitter(source, tensors, lists, arrays, values)
     split = splitter.split()
-    if split.reason and (moved := with_tensors_moved(source, split.lifted)) is not None:
-        again = Splitter(moved, tensors, lists, arrays, values)
-        if not (found := again.split()).reason:
-            source, splitter, split = moved, again, found
+    if split.reason:
+        splitter, split = _spelled_out(splitter, split, helpers, (tensors, lists, arrays, values))
+        source, (helpers, values, _) = splitter.source, find_helpers(splitter.source)
     wrong.extend(splitter.without_formula())
     mutated = stored_parameters(source, helpers) & (tensors | lists)
     reason = split.reason or foreign_helper(source, helpers, values)
+    in_python: tuple[Diagnostic, ...] = ()
     if reason:
         splitter = PythonSplitter(source, tensors, lists, helpers, reason, values)
         split = splitter.split()
@@ -146,6 +154,7 @@ def define(function: Callable[..., object], kinds: Kinds = ()) -> Definition:
         mutated = flow.mutated & (tensors | lists)
         wrong.extend((*splitter.wrong(split), *flow.wrong))
         wrong.extend(uncompiled_calls(source, split.lifted))
+        in_python = tuple(splitter.in_python(source.node.body))
     else:
         wrong.extend(inner_returns(source))
         wrong.extend(diagnostic for item in (source, *helpers.values()) for diagnostic in uncompiled_calls(item))
@@ -170,7 +179,38 @@ def define(function: Callable[..., object], kinds: Kinds = ()) -> Definition:
         reads_default_dtype=not reason and reads_default_dtype(source, split),
         rates=rates(source, parameters),
         given=given,
+        in_python=in_python,
     )
+
+
+def _with_new_tensors(
+    helpers: Mapping[types.FunctionType, SourceFunction], splitter: Splitter
+) -> SourceFunction | None:
+    return with_tensors_spelled_out(splitter.source, helpers, frozenset(splitter.tensors))
+
+
+def _with_tensors_moved(splitter: Splitter) -> SourceFunction | None:
+    return with_tensors_moved(splitter.source, splitter.lifted)
+
+
+def _spelled_out(
+    splitter: Splitter, split: Split, helpers: Mapping[types.FunctionType, SourceFunction], known: Known
+) -> tuple[Splitter, Split]:
+    """Return the split of a function in which more is spelled out, if nothing needs Python then; else as it was."""
+    latest, found = splitter, split
+    for spell in (
+        with_functions,
+        partial(_with_new_tensors, helpers),
+        _with_tensors_moved,
+    ):
+        spelled = spell(latest)
+        if spelled is None:
+            continue
+        latest = Splitter(spelled, *known)
+        found = latest.split()
+        if not found.reason:
+            return latest, found
+    return splitter, split
 
 
 def reads_default_dtype(source: SourceFunction, split: Split) -> bool:

@@ -34,6 +34,8 @@ ALLOCATIONS = frozenset(
 """torch's functions that make a tensor."""
 NEW_METHODS = frozenset({"new_empty", "new_zeros", "new_ones", "new_full"})
 """A tensor's methods that make a tensor."""
+OF_TYPES = frozenset({"torch.finfo", "torch.iinfo"})
+"""torch's functions that tell the limits of a type."""
 PYTHON: Mapping[types.ModuleType, Mapping[str, object]] = MappingProxyType(
     {module: MappingProxyType({**vars(module)}) for module in (builtins, math, bisect, heapq)}
 )
@@ -90,7 +92,14 @@ def helper(value: object) -> types.FunctionType | None:
     name = intrinsic(value)
     if name is not None:
         return FORMULAS.get(name)
-    return value if isinstance(value, types.FunctionType) else None
+    return value if isinstance(value, types.FunctionType) and not draws_elsewhere(value) else None
+
+
+def draws_elsewhere(value: object) -> bool:
+    """Return whether a function draws random numbers of Python or of NumPy, which torch's seed does not govern."""
+    owner = getattr(value, "__self__", None)
+    home = str(type(owner).__module__) if owner is not None else str(getattr(value, "__module__", ""))
+    return home == "random" or home.startswith("numpy.random")
 
 
 def called_formula(node: ast.Call) -> types.FunctionType | None:

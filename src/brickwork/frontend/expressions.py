@@ -35,7 +35,8 @@ from brickwork.frontend.parts import (
 )
 from brickwork.frontend.parts import attribute as attribute_of
 from brickwork.frontend.random_sites import place
-from brickwork.frontend.row_forms import REDUCED, is_sliced, slices_of, step_of
+from brickwork.frontend.row_forms import REDUCED, is_sliced, slices_of, spelled_out, step_of
+from brickwork.frontend.row_functions import of_rows
 from brickwork.frontend.rows import Bounds, as_row, combined, row_of, slab_of
 from brickwork.frontend.rules import GENERATOR, REDUCTIONS, REFUSED_EXPRESSIONS, error, unsupported
 from brickwork.frontend.tuple_indexing import looked_up, pick
@@ -62,7 +63,7 @@ from brickwork.frontend.value_classes import method as method_of
 from brickwork.ir.build import apply, constant, logical_not
 from brickwork.ir.dtypes import BOOL
 from brickwork.ir.nodes import Constant, Expression, Statement
-from brickwork.language.math import FOLDED, METHODS, POWER_MODULO
+from brickwork.language.math import FOLDED, METHODS, POWER_MODULO, is_pointwise
 
 
 def value(state: State, frame: Frame, node: ast.expr) -> Value:
@@ -185,6 +186,8 @@ def _subscript(state: State, frame: Frame, node: ast.Subscript, loc: Location) -
         return table
     owner = required(state, operand(state, frame, node.value), loc)
     position = len(state.block)
+    if isinstance(owner, View) and owner.tensor not in state.lists:
+        node = spelled_out(node, owner.rank)
     if isinstance(owner, View) and owner.tensor not in state.lists and is_sliced(node):
         bounds = slice_operands(state, frame, node)
         return row_of(state, slab_of(state, kept_place(state, owner, position), bounds, loc), loc)
@@ -264,7 +267,7 @@ def slice_operands(state: State, frame: Frame, node: ast.Subscript) -> list[Oper
             message = "the step of a slice is a positive literal here"
             raise error("BW003", message, frame.loc(part), "write a loop")
         if isinstance(part, ast.Constant) and part.value is ...:
-            raise error("BW003", "`...` is no index here", frame.loc(part), "write `:` for each dimension")
+            raise error("BW003", "`...` stands once among indices", frame.loc(part), "write `:` for each dimension")
     nodes = [part for part in parts if not isinstance(part, ast.Slice)]
     nodes += [item for part in parts if isinstance(part, ast.Slice) for item in (part.lower, part.upper) if item]
     known = dict(zip(map(id, nodes), operands(state, frame, nodes), strict=True))
@@ -481,6 +484,8 @@ def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
             let_grow(state, owner)
         if isinstance(owner, Grown):
             return _call_grown(state, frame, owner, node.func.attr, node)
+        if node.func.attr == "item" and isinstance(owner, Value) and not node.args:
+            return owner
         formula = METHODS.get(node.func.attr)
         if formula is not None and (isinstance(owner, Value) or (isinstance(owner, View) and owner.is_element)):
             return call_formula(state, frame, formula, (scalar(state, owner, loc),), node)
@@ -509,6 +514,8 @@ def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
         return call_on_values(state, frame, name, Arguments(arguments, keywords, node))
     if name == "builtins.len" and len(arguments) == 1 and isinstance(arguments[0], Grown):
         return Value(length(state, arguments[0], loc), weak=True)
+    if is_pointwise(name) and is_of_rows(state, (*arguments, *keywords.values())):
+        return of_rows(state, frame, found, Arguments(arguments, keywords, node))
     if helper(found) is None:
         if not name:
             raise not_a_function(state, frame, node.func, loc)

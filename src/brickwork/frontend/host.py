@@ -28,7 +28,7 @@ from brickwork.frontend.raised import only_raise
 from brickwork.frontend.results import miscounted_results, repeated_result
 from brickwork.frontend.rules import certain_failure, error, other_device
 from brickwork.frontend.statements import assign_target, lower_statement
-from brickwork.frontend.typing import ElementType, Items, Opaque, Operand, Value, View
+from brickwork.frontend.typing import ElementType, Items, Opaque, Operand, Row, Value, View
 from brickwork.ir.build import apply, cast, integer, read
 from brickwork.ir.dtypes import INT64, DType, value_dtype
 from brickwork.ir.effects import effects
@@ -200,21 +200,28 @@ def _allocate(state: State, frame: Frame, host: Host, node: ast.Call, *, target:
             raise error("BW004", f"`{name}` takes no `{keyword}` in an operator", loc, "leave it out")
     _refuse_other_device(host, keywords.get("device"), loc)
     like: View | None = None
-    if name.endswith("_like") and arguments:
+    part = arguments[0] if name.endswith("_like") and arguments and isinstance(arguments[0], Row) else None
+    if part is not None:
+        like = View(part.reads[0].tensor)
+        arguments.pop(0)
+    elif name.endswith("_like") and arguments:
         like = _tensor(arguments.pop(0), loc)
     elif name.startswith("new_") and isinstance(node.func, ast.Attribute):
         like = _tensor(operand(state, frame, node.func.value), loc)
     kind = name.removeprefix("new_").removesuffix("_like")
     fill = _fill(state, kind, arguments, keywords, loc)
-    if name.endswith("_like") and like is not None:
-        sizes: Sequence[Operand] = shape(like, loc).items
+    sizes: Sequence[Operand]
+    if part is not None:
+        sizes = [Value(size) for size in part.sizes]
+    elif name.endswith("_like") and like is not None:
+        sizes = shape(like, loc).items
     else:
         sizes = _sizes(arguments, keywords)
     expressions = tuple(_size(state, item, loc) for item in sizes)
     element = _element_type(host, keywords.get("dtype"), like, fill if kind == "full" else None, loc=loc)
     if kind == "full" and fill is not None:
         refuse_overflow(state, fill, element, loc)
-    same_layout = like if name.endswith("_like") else None
+    same_layout = like if name.endswith("_like") and part is None else None
     layout = _layout(element, len(expressions), same_layout)
     tensor = _new_tensor(state, host, target, layout, position, loc=loc)
     given = position is not None and bool(host.signature.out)

@@ -9,12 +9,22 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeGuard
 
 from brickwork.diagnostics.diagnostic import Diagnostic
-from brickwork.frontend.environment import ALLOCATIONS, DRAWS, MISSING, NEW_METHODS, helper, intrinsic, resolve
+from brickwork.frontend.environment import (
+    ALLOCATIONS,
+    DRAWS,
+    MISSING,
+    NEW_METHODS,
+    OF_TYPES,
+    helper,
+    intrinsic,
+    resolve,
+)
 from brickwork.frontend.loop_heads import is_iterable, jumps, sources
 from brickwork.frontend.ranks import indexed, least_ranks
-from brickwork.frontend.row_forms import row_slices
+from brickwork.frontend.row_forms import is_slice, row_slices
 from brickwork.frontend.rules import REDUCTIONS
 from brickwork.frontend.source import SourceFunction, rebound_names
 from brickwork.frontend.stores import root
@@ -199,8 +209,8 @@ class Splitter:
 
     def is_of_tensors(self, node: ast.Call, name: str | None) -> bool:
         """Return whether a call of one of torch's functions is not one of a number."""
-        if not is_pointwise(name):
-            return True
+        if not is_pointwise(name) or id(node) in self.row_slices:
+            return name not in OF_TYPES and id(node) not in self.row_slices
         return any(self.is_whole(item) for item in (*node.args, *(word.value for word in node.keywords)))
 
     def is_row(self, node: ast.expr) -> bool:
@@ -240,6 +250,11 @@ class Splitter:
             return root(node) in self.tensors and not has_slice(node) and not self.is_row(node)
         return isinstance(node, ast.Name) and node.id in self.rows and not self.ranks.get(node.id)
 
+    def is_of_elements(self, node: ast.expr) -> bool:
+        """Return whether an expression is computed of elements, as far as is known, and is a number."""
+        known = any(isinstance(item, ast.Name) and item.id in self.device for item in all_nodes(node))
+        return (known or self._holds_element(node)) and not self.is_whole(node)
+
     def is_whole(self, node: ast.expr) -> bool:
         """Return whether an expression is a tensor, and not an element or a number."""
         match node:
@@ -257,6 +272,8 @@ class Splitter:
                 return self.is_whole(node.left) or any(map(self.is_whole, node.comparators))
             case ast.Attribute():
                 return node.attr in VIEW_ATTRIBUTES
+            case ast.Call() if id(node) in self.row_slices:
+                return False
             case ast.Call():
                 name = self.name_of(node.func)
                 if name is not None:
@@ -409,7 +426,8 @@ class Splitter:
                         yield f"line {line} passes `{word.arg}` to {ast.unparse(item.func)}"
                     elif word.arg == "device" and (device := self._foreign_device(word.value)):
                         yield f"line {line} makes a tensor on {device!r}"
-                if any(map(self.touches_elements, (*item.args, *(word.value for word in item.keywords)))):
+                given = (each.slice if self._is_part(each) else each for each in item.args)
+                if any(map(self.touches_elements, (*given, *(word.value for word in item.keywords)))):
                     yield f"line {line} makes a tensor of what loops compute"
                 continue
             if not isinstance(item, ast.Call):
@@ -419,10 +437,18 @@ class Splitter:
                 yield f"line {line} calls {ast.unparse(item.func)}"
             if name is not None and name.startswith("torch.") and self.is_of_tensors(item, name):
                 yield f"line {line} calls {name}"
-            if name is None and isinstance(item.func, ast.Attribute) and root(item.func.value) in known:
+            if name is None and isinstance(item.func, ast.Attribute) and self._has_methods(item.func.value):
                 if item.func.attr in SHAPE_METHODS | METHODS.keys() | {"item"}:
                     continue
                 yield f"line {line} calls the method `{item.func.attr}` of a tensor"
+
+    def _is_part(self, node: ast.expr) -> TypeGuard[ast.Subscript]:
+        """Return whether an expression is a part of a tensor that a new one is made like."""
+        return isinstance(node, ast.Subscript) and id(node) in self.row_slices
+
+    def _has_methods(self, node: ast.expr) -> bool:
+        """Return whether an expression is a tensor, under a name or just made, or a list of them."""
+        return root(node) in self.tensors | self.lists or self.is_allocation(node)
 
     def _foreign_device(self, node: ast.expr) -> str:
         """Return the device that is named where native code makes no tensors; empty if it may be the arguments'."""
@@ -452,7 +478,7 @@ def _leaves(node: ast.expr) -> Iterator[ast.expr]:
 
 def has_slice(node: ast.Subscript) -> bool:
     """Return whether an index holds a slice."""
-    return any(isinstance(item, ast.Slice) for item in all_nodes(node.slice))
+    return any(map(is_slice, all_nodes(node.slice)))
 
 
 def head_names(node: ast.stmt) -> frozenset[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import cast
 
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.frontend.environment import DRAWS, MISSING, helper, intrinsic, resolve
@@ -17,6 +18,7 @@ from brickwork.frontend.list_forms import CHANGING, made_lists
 from brickwork.frontend.liveness import Liveness, inputs
 from brickwork.frontend.loop_heads import is_iterable
 from brickwork.frontend.source import SourceFunction
+from brickwork.frontend.stores import root
 from brickwork.frontend.value_methods import NO_VALUES, Values, meant
 from brickwork.language.math import METHODS
 
@@ -284,6 +286,44 @@ class PythonSplitter(Splitter):
                 advice = "move the torch calls out of the outer loop, or pass a tensor of random numbers"
                 yield Diagnostic(code="BW901", message=message, loc=place, help=advice)
 
+    def in_python(self, statements: Sequence[ast.stmt]) -> Iterator[Diagnostic]:
+        """Yield a warning for each loop that Python runs on elements or rows that it counts."""
+        for node in statements:
+            if id(node) in self.lifted or not isinstance(node, ast.For | ast.While | ast.If):
+                continue
+            inner = [*self.in_python(node.body), *self.in_python(node.orelse)]
+            if isinstance(node, ast.For) and not inner:
+                heads, left = frozenset(_names(node.target)), [*self._left(node.body)]
+                is_counted = any(self._counts(item, heads) for each in left for item in ast.walk(each))
+                calls = (item for each in left for item in ast.walk(each) if isinstance(item, ast.Call))
+                called = next((item for item in calls if self.calls_python(item)), None)
+                inner = [self._left_to_python(called)] if is_counted and called is not None else []
+            yield from inner
+
+    def _left(self, statements: Sequence[ast.stmt]) -> Iterator[ast.AST]:
+        """Yield the statements of a loop that Python runs, and the conditions of others."""
+        for node in statements:
+            if id(node) in self.lifted:
+                continue
+            if isinstance(node, ast.For | ast.While | ast.If):
+                yield node.iter if isinstance(node, ast.For) else node.test
+                yield from self._left([*node.body, *node.orelse])
+            else:
+                yield node
+
+    def _counts(self, node: ast.AST, heads: frozenset[str]) -> bool:
+        is_indexed = isinstance(node, ast.Subscript) and root(node) in self.tensors
+        return is_indexed and not heads.isdisjoint(_names(cast("ast.Subscript", node).slice))
+
+    def _left_to_python(self, node: ast.Call) -> Diagnostic:
+        text = ast.unparse(node)
+        name = (intrinsic(resolve(node.func, self.source.captured, self.local)) or "").removeprefix("torch.")
+        message = f"the loop around `{text}` runs in Python, an iteration at a time: this call is not compiled"
+        advice = "write it with `math` and loops, or call it on whole tensors, before or after the loop"
+        if name in {"rand", "randn", "randint"}:
+            advice = f"write `bw.{name}({'low, high' if name == 'randint' else ''})` for a random number"
+        return Diagnostic(code="BW405", message=message, loc=self.source.location(node), help=advice)
+
     def wanted(self, node: ast.stmt) -> frozenset[str]:
         """Return the names that a statement assigns and that are read after it."""
         return self._liveness.wanted_after(node) & self.assigned_names(node)
@@ -366,6 +406,10 @@ def _bodies(node: ast.stmt) -> Iterator[list[ast.stmt]]:
     if isinstance(node, ast.If | ast.For | ast.While):
         yield node.body
         yield node.orelse
+
+
+def _names(node: ast.expr) -> Iterator[str]:
+    return (item.id for item in ast.walk(node) if isinstance(item, ast.Name))
 
 
 def _last_name(node: ast.expr) -> str:

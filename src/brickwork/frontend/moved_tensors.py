@@ -61,7 +61,7 @@ class _Mover:
         }
         stores = [item.id for item in ast.walk(source.node) if isinstance(item, ast.Name) and _is_store(item)]
         self.once = {name for name in stores if stores.count(name) == 1}
-        self.lengths = {*_unpacked_shapes(source.node)} & self.once
+        self.lengths = {*unpacked_shapes(source.node)} & self.once
         assigned = (item for item in ast.walk(source.node) if isinstance(item, ast.Assign))
         for item in sorted(assigned, key=lambda item: item.lineno):
             match item.targets:
@@ -167,7 +167,7 @@ def _is_store(name: ast.Name) -> bool:
     return isinstance(name.ctx, ast.Store)
 
 
-def _unpacked_shapes(function: ast.FunctionDef) -> Iterator[str]:
+def unpacked_shapes(function: ast.FunctionDef) -> Iterator[str]:
     """Yield the names that stand for sizes: of `B, T = x.shape`, `n = x.shape[0]` and `n = len(x)`."""
     for node in ast.walk(function):
         match node:

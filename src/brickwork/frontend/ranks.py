@@ -44,7 +44,8 @@ def indexed(node: ast.expr) -> tuple[str | None, int]:
     """Return the name under a chain of indices, and how many there are."""
     count = 0
     while isinstance(node, ast.Subscript):
-        count += len(node.slice.elts) if isinstance(node.slice, ast.Tuple) else 1
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        count += sum(not (isinstance(part, ast.Constant) and part.value is ...) for part in parts)
         node = node.value
     return (node.id if isinstance(node, ast.Name) else None), count
 

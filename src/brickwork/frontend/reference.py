@@ -27,6 +27,7 @@ from brickwork.frontend.reference_execution import Execution, finish
 from brickwork.frontend.reference_scalar import dtype_of, scalar
 from brickwork.frontend.regular_loops import changing_names, is_regular
 from brickwork.frontend.results import check_results
+from brickwork.frontend.row_forms import is_sliced
 from brickwork.frontend.source import SourceFunction
 from brickwork.ir.dtypes import FLOAT64, INT64, DType
 from brickwork.ir.nodes import Return, TensorType
@@ -285,9 +286,17 @@ class _Rewriter(ast.NodeTransformer):
         if isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
             return self._run("item", node, self._visited(node.func.value))
         position = ast.Tuple(elts=[ast.Constant(value=number) for number in place(node)], ctx=ast.Load())
-        made = self._run("call", node, self._visited(node.func), position, *map(self._marked, node.args))
+        makes = makes_tensor(node, self.source, self.local)
+        arguments = map(self._like if makes else self._marked, node.args)
+        made = self._run("call", node, self._visited(node.func), position, *arguments)
         made.keywords = [ast.keyword(arg=item.arg, value=self._marked(item.value)) for item in node.keywords]
-        return with_device(made, node) if makes_tensor(node, self.source, self.local) else made
+        return with_device(made, node) if makes else made
+
+    def _like(self, node: ast.expr) -> ast.expr:
+        """Return an argument of a call that makes a tensor: a part of another one stays a tensor."""
+        if isinstance(node, ast.Subscript) and is_sliced(node):
+            return self._run("part", node, self._visited(node.value), self._visited(node.slice))
+        return self._marked(node)
 
     def visit_For(self, node: ast.For) -> ast.stmt:
         node.iter = self.loop(node.iter)

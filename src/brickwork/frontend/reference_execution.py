@@ -21,6 +21,7 @@ from brickwork.frontend.reference_loops import Nest, Turns, backward, counted, j
 from brickwork.frontend.reference_rows import (
     Reduction,
     RowPlace,
+    RowValue,
     as_row,
     combined,
     plain_indices,
@@ -35,7 +36,7 @@ from brickwork.frontend.value_methods import NO_VALUES, Values
 from brickwork.ir import philox
 from brickwork.ir.dtypes import FLOAT32, INT64, UINT64, DType, value_dtype
 from brickwork.ir.scalar_semantics import narrow
-from brickwork.language.math import FOLDED, METHODS, POWER_MODULO
+from brickwork.language.math import FOLDED, METHODS, POWER_MODULO, is_pointwise
 from brickwork.records import dataclass
 
 _KEY_LIMIT = 1 << 63
@@ -227,9 +228,14 @@ class Execution:
             found = self._values.special(owner, "__getitem__", indices)
             return owner[indices] if found is NOTHING else found
         if slices_in(indices):
-            return as_row(owner[plain_indices(indices)])
+            part = self.part(owner, indices)
+            return as_row(part) if part.ndim else _element(part, ())
         found = _indices(owner, indices, name)
         return _element(owner, found) if len(found) == owner.ndim else owner[found]
+
+    def part(self, owner: Any, indices: Any) -> Any:
+        """Return what slices leave of a tensor, as a tensor."""
+        return owner[plain_indices(indices)]
 
     def place(self, owner: Any, indices: Any, name: str) -> Element | Part | RowPlace:
         """Return an element to store into."""
@@ -284,6 +290,8 @@ class Execution:
             return self._draw(name, (*self._path, place), arguments)
         if name is not None and name.startswith("torch.") and any(map(_is_whole, arguments)):
             return function(*arguments, **named)
+        if is_pointwise(name) and any(isinstance(item, RowValue) for item in (*arguments, *named.values())):
+            return self._of_rows(function, place, arguments, named)
         if name in FOLDED and len(arguments) != 2:
             return self._folded(function, place, arguments, FOLDED[name])
         if self._values.is_class(function):
@@ -328,6 +336,15 @@ class Execution:
             with self._within(place):
                 return self._inner(inner, *arguments, **named)
         return function(*arguments, **named)
+
+    def _of_rows(self, function: Any, place: Place, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        """Call a function of elements for each item of rows."""
+
+        def one(*items: Any) -> Any:
+            given = dict(zip(named, items[len(arguments) :], strict=True))
+            return self.call(function, place, *items[: len(arguments)], **given)
+
+        return combined(one, *arguments, *named.values())
 
     @contextmanager
     def _within(self, place: Place) -> Generator[None]:

@@ -89,20 +89,22 @@ def _spread(row: RowValue, sizes: Sequence[int]) -> Iterator[Any]:
 
 
 def slices_in(indices: Any) -> bool:
-    """Return whether indices hold a slice."""
-    return isinstance(indices, slice) or (
-        isinstance(indices, tuple) and any(isinstance(item, slice) for item in cast("tuple[Any, ...]", indices))
-    )
+    """Return whether indices hold a slice, or `...`."""
+    found = cast("tuple[Any, ...]", indices) if isinstance(indices, tuple) else (indices,)
+    return any(isinstance(item, slice) or item is ... for item in found)
 
 
 def plain_indices(indices: Any) -> tuple[Any, ...]:
     """Return indices and slices of Python's own numbers."""
     found = cast("tuple[Any, ...]", indices) if isinstance(indices, tuple) else (indices,)
-    return tuple(_plain_slice(item) if isinstance(item, slice) else _int(item) for item in found)
+    return tuple(map(_plain, found))
 
 
-def _plain_slice(found: Any) -> slice:
-    return slice(_int(found.start), _int(found.stop), _int(found.step))
+def _plain(found: Any) -> Any:
+    if isinstance(found, slice):
+        bounds = cast("Any", found)
+        return slice(_int(bounds.start), _int(bounds.stop), _int(bounds.step))
+    return found if found is ... else _int(found)
 
 
 def _int(value: Any) -> int | None:

@@ -16,6 +16,7 @@ from brickwork.frontend.environment import intrinsic, resolve
 from brickwork.frontend.loop_heads import PARTS, head_name
 from brickwork.frontend.rules import REDUCTIONS
 from brickwork.frontend.syntax import all_nodes
+from brickwork.language.math import is_pointwise
 
 REDUCED = frozenset({"sum", "prod", "min", "max", "mean", "any", "all"})
 """The methods of a row that reduce it."""
@@ -23,29 +24,43 @@ REDUCED = frozenset({"sum", "prod", "min", "max", "mean", "any", "all"})
 
 def row_slices(function: ast.FunctionDef, captured: Mapping[str, object], local: frozenset[str]) -> frozenset[int]:
     """Return the slices, and the calls that reduce rows, that loops may compile: by identity."""
-    if not any(isinstance(node, ast.Slice) or _is_reduction(node) for node in all_nodes(function)):
+    if not any(is_slice(node) or _is_reduction(node) for node in all_nodes(function)):
         return frozenset()
     loops = [node for node in all_nodes(function) if isinstance(node, ast.For | ast.While)]
     found: set[int] = set()
+    for node in all_nodes(function):
+        found |= {id(item) for item in _of_host(node, captured, local) if isinstance(item, ast.Subscript)}
     for loop in loops:
         for node in all_nodes(loop):
-            rows = (item for item in _rows(node, captured, local) if isinstance(item, ast.Subscript))
-            found |= {id(item) for item in rows if _is_plain(item)}
+            rows = (item for item in _rows(node, captured, local) if isinstance(item, ast.Subscript | ast.Call))
+            found |= {id(item) for item in rows if isinstance(item, ast.Call) or _is_plain(item)}
             found |= {id(node)} if _is_reduction(node) else set()
     return frozenset(found)
+
+
+def _of_host(node: ast.AST, captured: Mapping[str, object], local: frozenset[str]) -> Iterator[ast.expr]:
+    """Yield the rows that stand outside of loops, too: what a whole tensor is made like, and gets."""
+    match node:
+        case ast.Assign(targets=[ast.Subscript() as target]) if is_whole(target):
+            yield from _rows(node, captured, local)
+        case ast.Call(func=function, args=[row, *_]):
+            if str(intrinsic(resolve(function, captured, local))).endswith("_like"):
+                yield row
+        case _:
+            return
 
 
 def _rows(node: ast.AST, captured: Mapping[str, object], local: frozenset[str]) -> Iterator[ast.expr]:
     """Yield the rows that a statement or an expression takes."""
     match node:
         case ast.Assign(targets=[ast.Subscript() as target], value=value):
-            found = [target, *_operands(value)]
+            found = [target, *_operands(value, captured, local)]
             yield from found if _keeps_order(target, found[1:]) else ()
         case ast.AugAssign(target=ast.Subscript() as target, value=value):
-            found = [target, *_operands(value)]
+            found = [target, *_operands(value, captured, local)]
             yield from found if _keeps_order(target, found[1:]) else ()
         case ast.Call(func=ast.Attribute(value=row)) if _is_reduction(node):
-            yield from _operands(row)
+            yield from _operands(row, captured, local)
         case ast.Call(func=function, args=[row]):
             if intrinsic(resolve(function, captured, local)) in REDUCTIONS:
                 yield row
@@ -61,38 +76,40 @@ def _run_over(node: ast.expr, captured: Mapping[str, object], local: frozenset[s
         for item in node.args:
             yield from _run_over(item, captured, local)
     else:
-        yield from _operands(node)
+        yield from _operands(node, captured, local)
 
 
 def _is_reduction(node: ast.AST) -> bool:
     """Return whether a node is `x[i].sum()` or the like."""
     match node:
-        case ast.Call(func=ast.Attribute(value=ast.Subscript() | ast.BinOp(), attr=name), args=[], keywords=[]):
+        case ast.Call(
+            func=ast.Attribute(value=ast.Subscript() | ast.BinOp() | ast.Call(), attr=name), args=[], keywords=[]
+        ):
             return name in REDUCED
         case _:
             return False
 
 
-def _operands(node: ast.expr) -> Iterator[ast.expr]:
-    """Yield what arithmetic of rows is made of."""
+def _operands(node: ast.expr, captured: Mapping[str, object], local: frozenset[str]) -> Iterator[ast.expr]:
+    """Yield what a row is computed of: rows, numbers, and functions that are computed item by item."""
     match node:
         case ast.BinOp():
-            yield from _operands(node.left)
-            yield from _operands(node.right)
+            yield from _operands(node.left, captured, local)
+            yield from _operands(node.right, captured, local)
         case ast.UnaryOp():
-            yield from _operands(node.operand)
+            yield from _operands(node.operand, captured, local)
+        case ast.Call(func=function) if is_pointwise(name := intrinsic(resolve(function, captured, local))):
+            if str(name).startswith("torch."):
+                yield node
+            for item in (*node.args, *(word.value for word in node.keywords)):
+                yield from _operands(item, captured, local)
         case _:
             yield node
 
 
 def _is_plain(node: ast.Subscript) -> bool:
-    """Return whether the steps of slices are known, and there is no `...`."""
-    parts = slices_of(node)
-    return not any(
-        (isinstance(part, ast.Slice) and step_of(part) is None)
-        or (isinstance(part, ast.Constant) and part.value is ...)
-        for part in parts
-    )
+    """Return whether the steps of slices are known."""
+    return not any(isinstance(part, ast.Slice) and step_of(part) is None for part in slices_of(node))
 
 
 def step_of(part: ast.Slice) -> int | None:
@@ -168,8 +185,29 @@ def _with_offset(node: ast.expr) -> tuple[str, int]:
 
 
 def is_sliced(node: ast.Subscript) -> bool:
-    """Return whether one of the indices of `x[...]` is a slice."""
-    return any(isinstance(item, ast.Slice) for item in slices_of(node))
+    """Return whether one of the indices of `x[...]` is a slice, or stands for several."""
+    return any(map(is_slice, slices_of(node)))
+
+
+def is_slice(node: ast.AST) -> bool:
+    """Return whether an index is a slice, or the `...` that stands for several."""
+    return isinstance(node, ast.Slice) or (isinstance(node, ast.Constant) and node.value is ...)
+
+
+def is_whole(node: ast.Subscript) -> bool:
+    """Return whether a part of a tensor is `x[...]`, all of it."""
+    return isinstance(node.slice, ast.Constant) and node.slice.value is ...
+
+
+def spelled_out(node: ast.Subscript, rank: int) -> ast.Subscript:
+    """Return a part of a tensor with as many slices for `...` as there are dimensions left."""
+    parts = slices_of(node)
+    dots = [place for place, part in enumerate(parts) if isinstance(part, ast.Constant) and part.value is ...]
+    if len(dots) != 1:
+        return node
+    slices = [ast.copy_location(ast.Slice(), parts[dots[0]]) for _ in range(rank - len(parts) + 1)]
+    found = ast.Tuple([*parts[: dots[0]], *slices, *parts[dots[0] + 1 :]], ast.Load())
+    return ast.copy_location(ast.Subscript(node.value, ast.copy_location(found, node), node.ctx), node)
 
 
 def slices_of(node: ast.Subscript) -> list[ast.expr]:

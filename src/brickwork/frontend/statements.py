@@ -51,7 +51,7 @@ from brickwork.frontend.name_binding import assign_name
 from brickwork.frontend.optional_numbers import demand, present_if
 from brickwork.frontend.parts import as_record, binary_operand, item_of, store_item
 from brickwork.frontend.raised import only_raise
-from brickwork.frontend.row_forms import is_sliced
+from brickwork.frontend.row_forms import is_sliced, spelled_out
 from brickwork.frontend.rows import combined, row_of, slab_of, store_row
 from brickwork.frontend.rules import REFUSED_STATEMENTS, error, unassigned
 from brickwork.frontend.tensor_rebinding import restore
@@ -290,6 +290,7 @@ def _part(state: State, frame: Frame, target: ast.Subscript) -> View | Slab:
     if is_sliced(target):
         owner, position = _owner(state, frame, target.value), len(state.block)
         if isinstance(owner, View) and owner.tensor not in state.lists:
+            target = spelled_out(target, owner.rank)
             bounds = slice_operands(state, frame, target)
             return slab_of(state, kept_place(state, owner, position), bounds, loc)
     place = _place(state, frame, target)

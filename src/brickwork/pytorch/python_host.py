@@ -17,7 +17,9 @@ from typing import Any, cast
 
 import torch
 
+from brickwork.config import config
 from brickwork.diagnostics.errors import BrickworkError
+from brickwork.diagnostics.warn import tell_at
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.lift import Piece
 from brickwork.frontend.lift_python import exchanged_names
@@ -71,6 +73,8 @@ class PythonHost:
         self._exchanged = exchanged_names(definition.source.node)
         self._operators: dict[tuple[int, tuple[Input, ...]], NativeOperator] = {}
         self._lock = threading.RLock()
+        for each in definition.in_python if config.warn else ():
+            tell_at(each)
 
     def _body(self, launcher: _Launcher, /, *arguments: Any, **named: Any) -> Any:
         """Run the body; what it makes without naming a device is where the arguments are."""

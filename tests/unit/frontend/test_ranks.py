@@ -57,7 +57,7 @@ def of_elements(x: torch.Tensor, out: torch.Tensor) -> None:
     [
         (indexed_twice, "python"),
         (result_indexed, "python"),
-        (summed, "python"),
+        (summed, "native"),
         (without_formula, "python"),
         (of_elements, "native"),
     ],

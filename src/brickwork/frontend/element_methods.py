@@ -1,0 +1,81 @@
+"""Methods of elements as the functions that they are, and functions of rows as methods: as loops compile them.
+
+x[i].exp()           torch.exp(x[i])
+torch.sum(x[i])      x[i].sum()
+row.max()            row[:].max()         where `row = x[i]`
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import sys
+from dataclasses import replace
+
+from brickwork.frontend.environment import MISSING, intrinsic, resolve
+from brickwork.frontend.lift import Splitter
+from brickwork.frontend.row_forms import REDUCED
+from brickwork.frontend.source import SourceFunction
+from brickwork.language.math import is_pointwise
+
+
+def with_functions(splitter: Splitter) -> SourceFunction | None:
+    """Return the function with such calls as loops compile them; None if there are none."""
+    source, torch = splitter.source, sys.modules["torch"]
+    if "torch" in source.local or source.captured.get("torch", torch) is not torch:
+        return None
+    calls = _Calls(splitter)
+    node = copy.deepcopy(source.node)
+    for loop in [item for item in ast.walk(node) if isinstance(item, ast.For | ast.While)]:
+        loop.body = [calls.visit(item) for item in loop.body]
+    if not calls.found:
+        return None
+    ast.fix_missing_locations(node)
+    return replace(source, node=node, captured={"torch": torch, **source.captured})
+
+
+class _Calls(ast.NodeTransformer):
+    def __init__(self, splitter: Splitter) -> None:
+        self.splitter = splitter
+        self.found = False
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """Put a call in the place of one that means the same."""
+        self.generic_visit(node)
+        source = self.splitter.source
+        found = resolve(node.func, source.captured, source.local)
+        made = self._of_method(node) if found is MISSING else self._of_function(node, intrinsic(found) or "")
+        if made is None:
+            return node
+        self.found = True
+        for item in (made, made.func):
+            ast.copy_location(item, node)
+        return made
+
+    def _of_method(self, node: ast.Call) -> ast.Call | None:
+        if not isinstance(node.func, ast.Attribute):
+            return None
+        owner, name = node.func.value, node.func.attr
+        if name in REDUCED and not node.args and not node.keywords and self._is_row(owner):
+            return _reduced(owner, name)
+        if not is_pointwise(f"torch.{name}") or not self.splitter.is_of_elements(owner):
+            return None
+        return ast.Call(
+            ast.Attribute(ast.Name("torch", ast.Load()), name, ast.Load()), [owner, *node.args], node.keywords
+        )
+
+    def _of_function(self, node: ast.Call, function: str) -> ast.Call | None:
+        home, _, name = function.rpartition(".")
+        if home != "torch" or name not in REDUCED or len(node.args) != 1 or node.keywords:
+            return None
+        row = node.args[0]
+        return _reduced(row, name) if isinstance(row, ast.Subscript | ast.BinOp) or self._is_row(row) else None
+
+    def _is_row(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Name) and node.id in self.splitter.rows
+
+
+def _reduced(row: ast.expr, name: str) -> ast.Call:
+    """Return `row.sum()`: of a name, of all its items, which tells it from a method of a whole tensor."""
+    items = ast.Subscript(row, ast.Slice(), ast.Load()) if isinstance(row, ast.Name) else row
+    return ast.Call(ast.Attribute(items, name, ast.Load()), [], [])
