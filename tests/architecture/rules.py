@@ -92,6 +92,7 @@ NOT_TUNED: dict[str, str] = {
     "codegen.contraction:_SUM": "a number that no symbol has",
     "codegen.tile:FEWEST_STAGES": "as few as can be",
     "codegen.tile_reads:*": "words of an instruction",
+    "codegen.row_accesses:WHOLE": "a marker",
     "codegen.support:*": "the layout of words",
     "codegen.trigonometry:*": "coefficients",
     "transform.autodiff.rules:*": "coefficients",

@@ -29,20 +29,20 @@ class Machine:
     """Runs the device kernels of programs block by block, with the grid and the parameters of the launch."""
 
     def __init__(self) -> None:
-        self._kernels: dict[Kernel, Emulated] = {}
+        self.kernels: dict[Kernel, Emulated] = {}
 
     def load(self, program: Program) -> list[FailureSite]:
         """Compile the kernels of a program; return what their checks mean, in one numbering."""
         sites: list[FailureSite] = []
         for kernel in [node.kernel for node in walk(program.body) if isinstance(node, Launch)]:
-            made = self._kernels[kernel] = Emulated(kernel, failures=sites)
+            made = self.kernels[kernel] = Emulated(kernel, failures=sites)
             sites = list(made.module.failures)
         return sites
 
     def __call__(self, launch: Launched) -> None:
         context = (ctypes.c_uint64 * len(launch.words))(*launch.words)
         (x, y, _), (threads, teams, _) = launch.grid, launch.block
-        self._kernels[launch.kernel].run_grid((x, y), (threads, teams), context)
+        self.kernels[launch.kernel].run_grid((x, y), (threads, teams), context)
 
 
 def rig_of(function: Callable[..., Any], *tensors: torch.Tensor) -> CudaRig:

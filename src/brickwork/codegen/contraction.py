@@ -11,9 +11,8 @@ from dataclasses import replace
 
 from brickwork.codegen import vectors
 from brickwork.codegen.builder import Known
-from brickwork.codegen.emitter_state import Frame, State
+from brickwork.codegen.emitter_state import EmitBlock, Frame, State
 from brickwork.codegen.lane_values import Strided, Uniform, Varying
-from brickwork.codegen.loops import EmitBlock
 from brickwork.codegen.thread_iterations import register
 from brickwork.codegen.tile import Tile, tile_of
 from brickwork.codegen.tile_cluster import add_up, meet, part

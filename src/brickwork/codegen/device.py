@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from brickwork.codegen import wide_loads
+from brickwork.codegen import staged_rows, wide_loads
 from brickwork.codegen.builder import ANYTHING, Known, Module
 from brickwork.codegen.convention import ContextLayout, context_layout
 from brickwork.codegen.emitter_state import Frame, Slot, State, parameter
@@ -90,6 +90,8 @@ def emit_device_kernel(module: Module, kernel: Kernel, target: Target) -> str:
         case Form.BLOCK:
             _emit_team(state, grid)
     writer.terminate("ret void")
+    for rows, size in state.shared.items():
+        module.globals[rows] = f"@{rows} = internal addrspace(3) global [{size} x i8] poison, align {ALIGNMENT}"
     if state.failure is not None:
         emit_failure_path(state, state.failure)
     writer.close()
@@ -106,9 +108,11 @@ def _parameters(kernel: Kernel, layout: ContextLayout, grid: Grid) -> tuple[tupl
     kinds = ["i64"] * layout.length
     kinds[layout.record] = "ptr noalias"
     written = {node.tensor for node in statements(kernel.body) if isinstance(node, Store)}
+    loaded, block = effects(kernel.body).loads, grid.form is Form.BLOCK
     narrow = {item for item in kernel.narrow if isinstance(item, Tensor)}
     for tensor, slots in layout.tensors.items():
-        kinds[slots.data] = _pointer(kernel, tensor, stored=tensor in written, shared=grid.form is Form.BLOCK)
+        shared = block or (grid.form is Form.PARALLEL and tensor in loaded)
+        kinds[slots.data] = _pointer(kernel, tensor, stored=tensor in written, shared=shared)
         # Strides have no range: where a size is 1 they may be anything.
         for slot in slots.sizes:
             kinds[slot] = _ranged(_NARROW_SIZE if tensor in narrow else _SIZE)
@@ -123,8 +127,8 @@ def _parameters(kernel: Kernel, layout: ContextLayout, grid: Grid) -> tuple[tupl
 def _pointer(kernel: Kernel, tensor: Tensor, *, stored: bool, shared: bool) -> str:
     """Return the type of a tensor's data.
 
-    What threads of a block store and others load after a barrier is not `noalias`: that would let LLVM keep values
-    across the barrier.
+    What threads of a block or of a warp store and others load after a barrier is not `noalias`: that would let LLVM
+    keep values across the barrier.
     """
     text = "ptr addrspace(1)"
     if not kernel.may_alias and not (stored and shared):
@@ -250,10 +254,18 @@ def _emit_lanes(state: State, loop: For, first: str) -> None:
 
 
 def _emit_iteration(state: State, grid: Grid) -> None:
-    """Emit an iteration, which reads short rows in chunks where sizes say that it can."""
+    """Emit an iteration, with short rows in shared memory, or read in chunks, where sizes say that they can be."""
     writer = state.writer
     after = writer.label("next")
     inner = replace(state, frame=Frame(after, after, None))
+    if found := staged_rows.staged_records(state, grid.body):
+        together, alone = writer.label("together"), writer.label("alone")
+        staged_rows.branch_if_together(state, found, together, alone)
+        writer.place(together)
+        with staged_rows.records_staged(inner, found) as staged:
+            emit_block(staged, grid.body)
+        writer.branch(after)
+        writer.place(alone)
     if rows := wide_loads.records(state, grid.body):
         whole, other = writer.label("whole"), writer.label("other")
         writer.branch_if(wide_loads.are_whole(state, rows), whole, other)

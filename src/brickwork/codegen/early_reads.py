@@ -69,7 +69,8 @@ def early_reads(state: State, loop: For) -> EarlyReads | None:
     if _may_end_early(loop) or not any(map(_holds_back, walk(loop.body))):
         return None
     known = _known(loop)
-    found = dict.fromkeys(load for each in loop.body for load in _loads(each) if _is_early(load, loop, known))
+    early = (load for each in loop.body for load in _loads(each) if _is_early(load, loop, known))
+    found = dict.fromkeys(load for load in early if load.tensor not in state.rows)
     same: dict[object, list[Load]] = {}
     for load in dict.fromkeys(node for node in walk(loop.body) if isinstance(node, Load)):
         same.setdefault((load.tensor, load.indices), []).append(load)

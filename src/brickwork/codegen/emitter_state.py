@@ -6,15 +6,16 @@ parent's state with its own values, so that nothing defined in a region is seen 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
+from typing import TypeAlias
 
 from brickwork.codegen.builder import FunctionWriter, Module
 from brickwork.codegen.convention import ContextLayout
 from brickwork.codegen.lane_values import Value
 from brickwork.codegen.line_information import KernelLines
 from brickwork.ir.dtypes import DType
-from brickwork.ir.nodes import Kernel, Load, Symbol, Tensor
+from brickwork.ir.nodes import Block, Kernel, Load, Symbol, Tensor
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 
@@ -87,6 +88,18 @@ class Team:
 
 
 @dataclass(frozen=True, slots=True)
+class StagedRow:
+    """What a thread has of a tensor in shared memory: neighbours in a row, which the first `axes` indices say.
+
+    `address` is where they lie, and `first` how many elements of the row are before them, as i64.
+    """
+
+    address: str
+    axes: int
+    first: str
+
+
+@dataclass(frozen=True, slots=True)
 class State:
     """The place of emission; `mask` is None where all lanes are active.
 
@@ -133,6 +146,12 @@ class State:
     team: Team | None = None
     read: Mapping[Load, tuple[str, ...]] = field(default_factory=dict[Load, tuple[str, ...]])
     """Elements that lanes read in this iteration and that are in registers (`windows.py`)."""
+    rows: Mapping[Tensor, StagedRow] = field(default_factory=dict[Tensor, StagedRow])
+    """What is accessed in shared memory here (`staged_rows.py`)."""
+    row_bytes: int = 0
+    """Bytes of shared memory that the rows of a warp take here."""
+    shared: dict[str, int] = field(default_factory=dict[str, int])
+    """Shared memory of this kernel, with its bytes."""
     moving: Mapping[int, str] = field(default_factory=dict[int, str])
     """Where the function that exchanges tensors keeps the slots of the context that change with that."""
 
@@ -163,6 +182,10 @@ class State:
         if not index:
             return self.context
         return self.writer.once(f"getelementptr inbounds i64, ptr {self.context}, i64 {index}")
+
+
+EmitBlock: TypeAlias = Callable[[State, Block], None]
+"""Emits statements: what emitters of loops are handed."""
 
 
 def parameter(index: int) -> str:

@@ -6,15 +6,14 @@ mask from there to the largest. Statements in a body are emitted by the function
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TypeAlias
 
-from brickwork.codegen import lanes, wide_loads
+from brickwork.codegen import lanes, staged_rows, wide_loads
 from brickwork.codegen.arrays import ON_GRIDS, ON_PROCESSORS, keeps_items_apart, turns_of
 from brickwork.codegen.builder import Known
 from brickwork.codegen.early_reads import early_reads
-from brickwork.codegen.emitter_state import Frame, State, full_unroll, no_unroll
+from brickwork.codegen.emitter_state import EmitBlock, Frame, State, full_unroll, no_unroll
 from brickwork.codegen.expressions import emit_expression
 from brickwork.codegen.lane_values import Strided, Uniform, Value, Varying, vector_type
 from brickwork.codegen.operators import apply
@@ -23,8 +22,6 @@ from brickwork.codegen.windows import windows as found_windows
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Apply, Block, Constant, For, Load, Role, While
 from brickwork.ir.walk import walk
-
-EmitBlock: TypeAlias = Callable[[State, Block], None]
 
 LARGE_BODY = 400
 """Bodies of more nodes are emitted once, under a mask, instead of once without and once with one."""
@@ -50,12 +47,22 @@ def emit_for(state: State, loop: For, emit_block: EmitBlock) -> None:
     if isinstance(start, Uniform) and isinstance(stop, Uniform):
         if state.target.grid and _is_limited(loop):
             start, stop = _opaque(state, start), _opaque(state, stop)
-        writer.store("i64", start.text, counter)
         inner, zero = _with_frame(state, frame), Uniform("0", INT64)
         note = _unroll_note(state, loop)
-        if loop.unrolled > 1:
-            _emit_turns(inner, loop, emit_block, counter=counter, bounds=(start.text, stop.text), start=zero)
-        _emit_iterations(inner, loop, emit_block, counter=counter, stop=stop.text, start=zero, note=note)
+
+        def run(state: State, first: str, end: str) -> None:
+            writer.store("i64", first, counter)
+            if loop.unrolled > 1:
+                _emit_turns(state, loop, emit_block, counter=counter, bounds=(first, end), start=zero)
+            _emit_iterations(state, loop, emit_block, counter=counter, stop=end, start=zero, note=note)
+
+        bounds = start.text, stop.text
+        if state.target.grid and (stages := staged_rows.staged_steps(state, loop)) is not None:
+            alone = writer.label("alone")
+            staged_rows.emit_stages(inner, loop, stages, bounds, run, alone)
+            writer.branch(leave)
+            writer.place(alone)
+        run(inner, *bounds)
         writer.place(leave)
         return
     trips = _difference(state, stop, start)

@@ -29,6 +29,8 @@ from brickwork.ir.nodes import Tensor
 from brickwork.ir.signature import ALIGNMENT
 from brickwork.legality import legality
 
+SHARED = "ptr addrspace(3)"
+"""The type of an address in a block's shared memory."""
 _FULL = "splat (i1 true)"
 _NARROW = frozenset({"i8", "i16", "i32"})
 """Integers in memory that values are narrowed to."""
@@ -43,6 +45,8 @@ def size(state: State, tensor: Tensor, axis: int) -> str:
 
 def element_load(state: State, tensor: Tensor, indices: tuple[Value, ...]) -> Value:
     """Return the element at `indices`, widened to its value type."""
+    if tensor in state.rows:
+        return value_of(state, tensor, [raw_element(state, tensor, indices)])
     kind, offset = memory_type(tensor.type.dtype), element_offset(state, tensor, indices)
     if (array := arrays.lane_array(state, tensor)) is not None:
         text = arrays.load_item(state, array, tensor, offset)
@@ -67,6 +71,8 @@ def element_load(state: State, tensor: Tensor, indices: tuple[Value, ...]) -> Va
 
 def raw_element(state: State, tensor: Tensor, indices: tuple[Value, ...]) -> str:
     """Return the element at `indices` as it lies in memory, for code of one lane."""
+    if tensor in state.rows:
+        return state.writer.load(memory_type(tensor.type.dtype), _in_row(state, tensor, indices), pointer=SHARED)
     offset = element_offset(state, tensor, indices)
     if not isinstance(offset, Uniform):
         msg = "an element of one lane lies at several places"
@@ -85,6 +91,11 @@ def value_of(state: State, tensor: Tensor, items: Sequence[str]) -> Value:
 
 def element_store(state: State, tensor: Tensor, indices: tuple[Value, ...], value: Value) -> None:
     """Store `value` at `indices`, narrowed to the element type; of lanes at one place the last one stays."""
+    if tensor in state.rows:
+        address, text = _in_row(state, tensor, indices), lanes.vector(state, value)
+        text = narrowed(state, text, tensor.type.dtype, 1)
+        state.writer.store(memory_type(tensor.type.dtype), text, address, pointer=SHARED)
+        return
     dtype, offset = tensor.type.dtype, element_offset(state, tensor, indices)
     kind, note = memory_type(dtype), f", align {dtype.size}{_scope(state, tensor)}"
     if (array := arrays.lane_array(state, tensor)) is not None:
@@ -231,6 +242,21 @@ def _distance(state: State, tensor: Tensor, indices: tuple[Value, ...]) -> Value
             step = _multiply(state, index, Uniform(stride, INT64))
         offset = step if offset == Uniform("0", INT64) else sum_of(state, offset, step)
     return offset
+
+
+def _in_row(state: State, tensor: Tensor, indices: tuple[Value, ...]) -> str:
+    """Return the address of an element in shared memory."""
+    row = state.rows[tensor]
+    with state.writer.modular():
+        place, *rest = indices[row.axes :]
+        for axis, index in enumerate(rest, row.axes + 1):
+            place = sum_of(state, _multiply(state, place, Uniform(size(state, tensor, axis), INT64)), index)
+        offset = lanes.subtract(state, place, Uniform(row.first, INT64))
+    if not isinstance(offset, Uniform):
+        raise TypeError("an element of one lane lies at several places")
+    return state.writer.emit(
+        f"getelementptr {memory_type(tensor.type.dtype)}, {SHARED} {row.address}, i64 {offset.text}"
+    )
 
 
 def sum_of(state: State, left: Value, right: Value) -> Value:

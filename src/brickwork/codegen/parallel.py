@@ -12,12 +12,11 @@ from dataclasses import replace
 from brickwork.codegen.attributes import attributes
 from brickwork.codegen.builder import FunctionWriter
 from brickwork.codegen.cost import emit_cost
-from brickwork.codegen.emitter_state import Frame, State
+from brickwork.codegen.emitter_state import EmitBlock, Frame, State
 from brickwork.codegen.expressions import emit_scalar, read
 from brickwork.codegen.failures import emit_leave_if_failed
 from brickwork.codegen.joins import identity
 from brickwork.codegen.lane_values import Uniform, scalar_type
-from brickwork.codegen.loops import EmitBlock
 from brickwork.codegen.variables import private_symbols
 from brickwork.codegen.vectors import accumulate, declare_private, emit_vector
 from brickwork.ir.dtypes import INT64

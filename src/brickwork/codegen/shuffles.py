@@ -22,6 +22,8 @@ def shuffled(state: State, kind: str, text: str, mode: str, lane: int | str, mas
     match kind:
         case "float":
             return emit(f"bitcast i32 {word(emit(f'bitcast float {text} to i32'))} to float")
+        case "i32":
+            return word(text)
         case "i1":
             return emit(f"trunc i32 {word(emit(f'zext i1 {text} to i32'))} to i1")
         case _:
@@ -37,12 +39,17 @@ def branch_if_together(state: State, address: str, same: str, alone: str) -> Non
     """Branch to `same` if all threads of a warp are here with the same address, and else to `alone`."""
     writer, emit = state.writer, state.writer.emit
     place = emit(f"ptrtoint {state.pointer} {address} to i64")
-    state.module.declare(_MATCH, "{ i32, i1 }", ("i32", "i64"), "convergent nocallback nounwind")
     warp = writer.label("warp")
     writer.branch_if(emit(f"icmp eq i32 {active_lanes(state)}, -1"), warp, alone)
     writer.place(warp)
-    pair = emit(f"call {{ i32, i1 }} @{_MATCH}(i32 -1, i64 {place})")
-    writer.branch_if(emit(f"extractvalue {{ i32, i1 }} {pair}, 1"), same, alone)
+    writer.branch_if(all_same(state, place), same, alone)
+
+
+def all_same(state: State, text: str) -> str:
+    """Return whether all threads of a warp, which are here, have the same i64, as i1."""
+    state.module.declare(_MATCH, "{ i32, i1 }", ("i32", "i64"), "convergent nocallback nounwind")
+    pair = state.writer.emit(f"call {{ i32, i1 }} @{_MATCH}(i32 -1, i64 {text})")
+    return state.writer.emit(f"extractvalue {{ i32, i1 }} {pair}, 1")
 
 
 def active_lanes(state: State) -> str:

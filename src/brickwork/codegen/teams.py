@@ -96,6 +96,12 @@ def warp_barrier(state: State, team: Team) -> None:
         state.writer.effect(f"call void @{_WARP_BARRIER}(i32 {mask})")
 
 
+def whole_warp_barrier(state: State) -> None:
+    """Wait for all threads of a warp, which come here."""
+    state.module.declare(_WARP_BARRIER, "void", ("i32",), "convergent nocallback nounwind")
+    state.writer.effect(f"call void @{_WARP_BARRIER}(i32 -1)")
+
+
 def block_barrier(state: State) -> None:
     """Wait for all threads of the block."""
     state.module.declare(_BARRIER, "void", ("i32",), "convergent nocallback nounwind")

@@ -14,11 +14,10 @@ from dataclasses import replace
 
 from brickwork.codegen.builder import Known
 from brickwork.codegen.division import long_quotient
-from brickwork.codegen.emitter_state import Frame, State
+from brickwork.codegen.emitter_state import EmitBlock, Frame, State
 from brickwork.codegen.expressions import emit_scalar
 from brickwork.codegen.grid import MOST_BLOCKS, MOST_ROWS, PARALLEL_THREADS, Grid
 from brickwork.codegen.lane_values import Uniform
-from brickwork.codegen.loops import EmitBlock
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Apply, Constant, Expression, For, Size

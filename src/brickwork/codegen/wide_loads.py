@@ -93,9 +93,9 @@ def may_have_chunks(state: State, tensor: Tensor) -> bool:
 
 @legality
 def begins_at_chunk(state: State, tensor: Tensor) -> bool:
-    """Whether a tensor is dense and begins at a chunk."""
+    """Whether a tensor is dense and begins at a chunk, and is accessed where it lies."""
     kind = tensor.type
-    fits = kind.dtype.size >= 2 and kind.rank > 0 and kind.contiguous
+    fits = kind.dtype.size >= 2 and kind.rank > 0 and kind.contiguous and tensor not in state.rows
     return fits and tensor in state.kernel.aligned
 
 

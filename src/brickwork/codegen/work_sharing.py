@@ -15,12 +15,11 @@ from dataclasses import replace
 from itertools import chain
 
 from brickwork.codegen.builder import ANYTHING, FunctionWriter, Known
-from brickwork.codegen.emitter_state import Frame, Slot, State, Team
+from brickwork.codegen.emitter_state import EmitBlock, Frame, Slot, State, Team
 from brickwork.codegen.expressions import emit_scalar
 from brickwork.codegen.grid import nest_of
 from brickwork.codegen.joins import Group, identity, joined
 from brickwork.codegen.lane_values import Uniform, scalar_type
-from brickwork.codegen.loops import EmitBlock
 from brickwork.codegen.odometer import Odometer
 from brickwork.codegen.shuffles import shuffled
 from brickwork.codegen.teams import (

@@ -64,6 +64,8 @@ def cuda_target(capability: tuple[int, int]) -> Target:
         rounds_bfloat=known >= (8, 0),
         cluster=MOST_PARTS if known >= (9, 0) else 1,
         shared_bytes=_SHARED_KIB.get(known, _LESS_SHARED_KIB) * 1024,
+        static_shared_bytes=48 * 1024,
+        sector_bytes=32,
     )
 
 

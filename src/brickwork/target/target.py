@@ -64,3 +64,7 @@ class Target:
     """Blocks of a grid, a power of two, that run at once and may read what the others have in shared memory."""
     shared_bytes: int = 0
     """Bytes of shared memory that a block of a grid has at most."""
+    static_shared_bytes: int = 0
+    """Of these, bytes that a kernel may declare by itself."""
+    sector_bytes: int = 0
+    """Least bytes of memory that a grid's machine reads or writes."""

@@ -74,8 +74,8 @@ class Lengths:
 
     def _limits(self, loop: For) -> list[_Sum]:
         """Return what a loop's length is at most, all of it."""
-        starts = [_sum(start) for start in _ends(self.resolved(loop.start), "maximum")]
-        stops = [_sum(stop) for stop in _ends(self.resolved(loop.stop), "minimum")]
+        starts = [sum_of_products(start) for start in _ends(self.resolved(loop.start), "maximum")]
+        stops = [sum_of_products(stop) for stop in _ends(self.resolved(loop.stop), "minimum")]
         return [_less(stop, start) for start, stop in product(starts, stops)]
 
     def has_sizes(self, loop: For) -> bool:
@@ -135,17 +135,17 @@ def _less(first: _Sum, second: _Sum) -> _Sum:
     return {factors: count for factors, count in total.items() if count}
 
 
-def _sum(value: Expression) -> _Sum:
+def sum_of_products(value: Expression) -> _Sum:
     """Return an integer as products, each so many times."""
     match value:
         case Constant(value=number):
             return {(): int(number)} if number else {}
         case Apply(operator=operator, operands=(left, right)) if operator.name == "add":
-            return _less(_sum(left), {factors: -count for factors, count in _sum(right).items()})
+            return _less(sum_of_products(left), {factors: -count for factors, count in sum_of_products(right).items()})
         case Apply(operator=operator, operands=(left, right)) if operator.name == "sub":
-            return _less(_sum(left), _sum(right))
+            return _less(sum_of_products(left), sum_of_products(right))
         case Apply(operator=operator, operands=(left, right)) if operator.name == "mul":
-            first, second = _sum(left), _sum(right)
+            first, second = sum_of_products(left), sum_of_products(right)
             if len(first) * len(second) > LARGEST:
                 return {(value,): 1}
             total: Counter[_Product] = Counter()
