@@ -271,6 +271,12 @@ class GridPlanner(SharingPlanner):
             total += often * (cost / 2 if cost >= 1 and self.goes_along(access, loop) else cost)
         return total
 
+    def inner_lanes(self, block: Block) -> Iterator[For]:
+        """Yield the loops in a block that threads could share out; in a `while`, too, which all of a block run."""
+        yield from SharingPlanner.inner_lanes(self, block)
+        for loop in (node for node in straight(block) if isinstance(node, While)):
+            yield from self.inner_lanes((*loop.prelude, *loop.body))
+
     def worth_lanes(self, loop: For) -> bool:
         """Whether an accumulating loop is worth threads of its own: what it holds is as long for all of them."""
         inner = [node for node in statements(loop.body) if isinstance(node, For | While)]
