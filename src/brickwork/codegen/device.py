@@ -40,13 +40,22 @@ from brickwork.ir.signature import ALIGNMENT, NARROW_EXTENT, NARROW_SIZE
 from brickwork.ir.walk import statements
 from brickwork.target.target import Target
 
-SHARED_BYTES = "bw-shared-bytes"
-"""The attribute of a kernel that says how many bytes of shared memory its launch gives each block."""
 _SIZE = Known(0, 2**48 - 1)
 """More elements than a memory has."""
 _NARROW_SIZE = Known(0, NARROW_SIZE - 1)
 _NARROW_EXTENT = Known(0, NARROW_EXTENT - 1)
 _NARROW_SCALAR = Known(-NARROW_SIZE, NARROW_SIZE)
+
+
+def device_name(kernel: Kernel) -> str:
+    """Return the name that a device kernel has in a module of its own."""
+    return f"{kernel.name}_kernel_1"
+
+
+def shared_bytes(kernel: Kernel) -> int:
+    """Return how many bytes of shared memory a launch of a device kernel gives each block."""
+    tile = grid_of(kernel).tile
+    return 0 if tile is None else tile.shared_bytes
 
 
 def emit_device_kernel(module: Module, kernel: Kernel, target: Target) -> str:
@@ -57,7 +66,6 @@ def emit_device_kernel(module: Module, kernel: Kernel, target: Target) -> str:
     if grid.least_blocks > 1:
         header += f' "nvvm.minctasm"="{grid.least_blocks}"'
     if grid.tile is not None:
-        header += f' "{SHARED_BYTES}"="{grid.tile.shared_bytes}"'
         # All that a thread can have: shared memory leaves no room for the third block that ptxas spills for.
         header += "" if grid.least_blocks > 1 else f' "nvvm.maxnreg"="{grid.tile.registers}"'
     lines = kernel_lines(module, name, _place(kernel)) if module.lines else None

@@ -30,7 +30,7 @@ from brickwork.host.support import device_table
 from brickwork.pytorch import libtorch
 from brickwork.records import dataclass
 from brickwork.runtime.artifact import Artifact
-from brickwork.runtime.device_code import Gpu, function_on, load_kernel, shared_bytes
+from brickwork.runtime.device_code import Gpu, function_on, load_kernel
 from brickwork.target.cuda import OLDEST, cuda_target
 from brickwork.target.target import Target
 
@@ -122,7 +122,7 @@ class Devices:
             nvidia, target = driver(), target_of(self.ready(wanted.index))
             like = [gpu for gpu in self.gpus.values() if target_of(gpu).cpu == target.cpu]
             kernel = load_kernel(nvidia, wanted.artifact, wanted.name, like, alike=_alike(target))
-            self.loaded.append((target.cpu, kernel, shared_bytes(wanted.artifact, wanted.name)))
+            self.loaded.append((target.cpu, kernel, wanted.artifact.shared.get(wanted.name, 0)))
             # A kernel is launched on whatever device is current, but a function is found sooner.
             only = torch.cuda.device_count() == 1
             ctypes.c_uint64.from_address(cell).value = function_on(nvidia, kernel, like[0]) if only else kernel

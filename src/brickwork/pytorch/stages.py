@@ -33,13 +33,13 @@ Stage: TypeAlias = Literal[
 
 BACKWARD = "backward "
 """Begins the names of a gradient's stages."""
-DEVICE_STAGES = ("ptx", "sass", "resources")
+DEVICE_STAGES = ("device", "ptx", "sass", "resources")
 """Those that are made of a kernel when they are looked at."""
 
 
 def stage_text(artifact: Artifact, stage: str, numbers: Sequence[Any] | None, target: Target) -> str:
     """Return a stage of a compilation as text; `numbers` are the arguments of a call as sizes and numbers."""
-    if stage in artifact.stages:
+    if stage in artifact.stages and not (stage == "device" and artifact.kernels):
         return artifact.stages[stage]
     if stage == "asm":
         return assembly(artifact.stages["llvm"], target)
@@ -48,4 +48,5 @@ def stage_text(artifact: Artifact, stage: str, numbers: Sequence[Any] | None, ta
         shown: str = room.shown(stage, artifact, devices().like(artifact.architecture), numbers)
         return shown
     more = DEVICE_STAGES if artifact.kernels else ()
-    raise ValueError(f"there is no stage {stage!r}; there are: {', '.join((*artifact.stages, 'asm', *more))}")
+    names = dict.fromkeys((*artifact.stages, "asm", *more))
+    raise ValueError(f"there is no stage {stage!r}; there are: {', '.join(names)}")

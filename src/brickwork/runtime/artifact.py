@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import asdict, field
 from typing import Any
 
 from brickwork.codegen.builder import FailureSite
 from brickwork.codegen.entry_description import EntryDescription
+from brickwork.codegen.rounding import SOURCE, Rounding
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.location import Location, in_this_session, with_cells
 from brickwork.ir.dtypes import DTYPES
@@ -33,15 +34,20 @@ class Artifact:
     explanation: Explanation
     """What `op.explain()` says."""
     stages: Mapping[str, str]
-    """`ir`, `schedule`, `llvm` and, for a GPU, `pieces` (the program that launches its kernels) and `device` (the
-    kernels' LLVM), for `op.inspect`; `ptx` only where the user puts it in place of ours."""
+    """`ir`, `schedule`, `llvm` and, for a GPU, `pieces` (the program that launches its kernels) and `device` (the LLVM
+    of kernels that can fail, whose failures the entry knows; `device_ptx.py` makes that of the others); `ptx` only
+    where the user puts it in place of ours."""
     warnings: tuple[Diagnostic, ...] = ()
     """What the user is told whenever the code is first used in a process."""
     kernels: Mapping[str, str] = field(default_factory=dict[str, str])
-    """For a GPU: the kernels in `device`, in the order of their cells (`codegen.support.kernel_cell`), each with the
-    cache's key of its PTX."""
+    """For a GPU: its kernels, in the order of their cells (`codegen.support.kernel_cell`), each with the cache's key of
+    its PTX."""
+    shared: Mapping[str, int] = field(default_factory=dict[str, int])
+    """For a GPU: how many bytes of shared memory launches of a kernel give each block, if any."""
     architecture: str = ""
     """For a GPU: what its kernels are compiled for (`sm_90`)."""
+    rounding: Rounding = SOURCE
+    """How its kernels may round."""
 
 
 def to_entry(artifact: Artifact) -> Entry:
@@ -54,7 +60,9 @@ def to_entry(artifact: Artifact) -> Entry:
         "explanation": to_json(artifact.explanation),
         "warnings": [[each.code, each.message, _location_to_json(each.loc), each.help] for each in artifact.warnings],
         "kernels": dict(artifact.kernels),
+        "shared": dict(artifact.shared),
         "architecture": artifact.architecture,
+        "rounding": asdict(artifact.rounding),
     }
     stages = {name: zlib.compress(text.encode(), 1) for name, text in artifact.stages.items()}
     return Entry(metadata, {_CODE: artifact.code, **stages})
@@ -71,7 +79,9 @@ def from_entry(entry: Entry) -> Artifact:
         stages=_Stages(entry.blobs),
         warnings=tuple(_warning_from_json(*each) for each in metadata["warnings"]),
         kernels=metadata["kernels"],
+        shared=metadata["shared"],
         architecture=metadata["architecture"],
+        rounding=Rounding(**metadata["rounding"]),
     )
 
 

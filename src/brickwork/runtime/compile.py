@@ -89,10 +89,11 @@ def compile_operator(
 
 
 def _all_stages(artifact: Artifact) -> Mapping[str, str]:
-    """Return the stages of an artifact with the PTX of its kernels, which is made when it is first needed."""
+    """Return the stages of an artifact with LLVM and PTX of all its kernels, which are made when they are needed."""
     if not artifact.kernels:
         return artifact.stages
-    return {**artifact.stages, "ptx": importlib.import_module("brickwork.runtime.device_ptx").ptx_of(artifact)}
+    room = importlib.import_module("brickwork.runtime.device_ptx")
+    return {**artifact.stages, "device": room.device_of(artifact), "ptx": room.ptx_of(artifact)}
 
 
 def elements_read(derived: Derived, signature: Signature, laid: Signature | None = None) -> tuple[bool, ...]:

@@ -8,7 +8,6 @@ code, no PTX is made (`device_ptx.py`), and LLVM is not loaded.
 from __future__ import annotations
 
 import importlib
-import re
 from collections.abc import Sequence
 
 from brickwork.host.driver import Driver
@@ -53,7 +52,7 @@ def load_kernel(driver: Driver, artifact: Artifact, name: str, gpus: Sequence[Gp
     code = machine_code(driver, artifact, name, gpus[0]) if alike else _ptx(artifact, name).encode()
     with driver.using(gpus[0].context):
         kernel = driver.kernel(driver.load(code), name)
-    shared = shared_bytes(artifact, name)
+    shared = artifact.shared.get(name, 0)
     for gpu in gpus:
         function_on(driver, kernel, gpu, shared)
     return kernel
@@ -70,12 +69,6 @@ def function_on(driver: Driver, kernel: int, gpu: Gpu, shared: int = 0) -> int:
             driver.allow_shared(function, shared)
             driver.prefer_shared(function)
         return function
-
-
-def shared_bytes(artifact: Artifact, name: str) -> int:
-    """Return the bytes of shared memory that launches of a kernel give each block, beside what it declares."""
-    found = re.search(rf'@{name}\(.*"bw-shared-bytes"="(\d+)"', artifact.stages.get("device", ""))
-    return 0 if found is None else int(found[1])
 
 
 def _ptx(artifact: Artifact, name: str) -> str:

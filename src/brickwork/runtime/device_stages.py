@@ -1,29 +1,29 @@
 """The stages of a compilation for GPUs, in order: what turns a definition and a signature into kernels and their entry.
 
-Kernels are LLVM here. Each becomes PTX (`device_ptx.py`) and machine code (`device_code.py`) when it is first launched.
+Kernels are IR here, and LLVM where they can fail: the entry has the numbers of failures. Each becomes LLVM, PTX
+(`device_ptx.py`) and machine code (`device_code.py`) when it is first launched.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from brickwork.codegen.builder import FailureSite, Module
-from brickwork.codegen.device import emit_device_kernel
+from brickwork.codegen.device import device_name, emit_device_kernel, shared_bytes
 from brickwork.codegen.entry import emit_entry
 from brickwork.codegen.llvm import compile_module
 from brickwork.codegen.rounding import SOURCE, Rounding
 from brickwork.codegen.support import kernel_cell
 from brickwork.config import config
 from brickwork.ir.dtypes import DType
-from brickwork.ir.nodes import Launch, Program
+from brickwork.ir.nodes import Check, Kernel, Launch, Program
 from brickwork.ir.signature import Signature
-from brickwork.ir.text import print_program
+from brickwork.ir.text import print_kernel, print_program
 from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import statements
 from brickwork.runtime.artifact import Artifact
 from brickwork.runtime.crash import surprises
-from brickwork.runtime.device_ptx import keys_of, ptx_of
+from brickwork.runtime.device_ptx import keys_of, ptx_of, rounded
 from brickwork.runtime.kernel_texts import joined, separated
 from brickwork.runtime.stage_files import StageFiles
 from brickwork.runtime.stages import attempt_of, explained, program_of, required_default
@@ -65,7 +65,7 @@ def emit(
 ) -> tuple[Artifact, Sequence[ScheduledKernel]]:
     """Run the stages after the IR: the kernels of all launches, and the entry; failures have one numbering."""
     verify_program(program)
-    target = target if rounding.matrices else replace(target, matrix="")
+    target = rounded(target, rounding)
     program, kernels = schedule_program(program, target)
     pieces = steps.reach("pieces", print_program(program))
     steps.reach("schedule", "\n".join((*(each.text for each in kernels), pieces)))
@@ -73,9 +73,10 @@ def emit(
     failures: list[FailureSite] = []
     modules: dict[str, str] = {}
     for kernel in launches:
-        module = Module(failures=failures, rounding=rounding, lines=bool(config.line_info))
-        name = emit_device_kernel(module, kernel, target)
-        modules[name] = module.text()
+        if config.line_info or can_fail(kernel):
+            module = Module(failures=failures, rounding=rounding, lines=bool(config.line_info))
+            name = emit_device_kernel(module, kernel, target)
+            modules[name] = module.text()
     text = steps.reach("device", joined(modules, ";"))
     if "ptx" in steps.edited:
         text = steps.reach("ptx", "")
@@ -84,6 +85,20 @@ def emit(
     varies = is_nondeterministic(program)
     description = emit_entry(entry, program, cells, host, target, nondeterministic=varies, default_dtype=default_dtype)
     code = compile_module(steps.reach("llvm", entry.text()), host)
-    texts = separated(text)
-    made = keys_of({name: texts[name] for name in modules}, target)
-    return Artifact(code, description, Explanation(), steps.reached, kernels=made, architecture=target.cpu), kernels
+    texts = {device_name(kernel): f"{rounding}\n{print_kernel(kernel)}" for kernel in launches} | separated(text)
+    artifact = Artifact(
+        code,
+        description,
+        Explanation(),
+        steps.reached,
+        kernels=keys_of(texts, target),
+        shared={device_name(kernel): size for kernel in launches if (size := shared_bytes(kernel))},
+        architecture=target.cpu,
+        rounding=rounding,
+    )
+    return artifact, kernels
+
+
+def can_fail(kernel: Kernel) -> bool:
+    """Whether a device kernel has failures, whose numbers and places its entry has to know."""
+    return any(isinstance(node, Check) for node in statements(kernel.body))

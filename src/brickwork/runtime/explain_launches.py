@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from brickwork.ir.parse import parse_program
 from brickwork.runtime.artifact import Artifact
-from brickwork.runtime.launches import Argument, Followed, LaunchFigures, followed
+from brickwork.runtime.launches import Argument, Followed, LaunchFigures, followed, pieces_of
 
 
 def text_for(artifact: Artifact, arguments: Sequence[Argument]) -> str:
     """Return an explanation for arguments, which are given as sizes and numbers."""
-    found = followed(parse_program(artifact.stages["pieces"]), arguments)
+    found = followed(pieces_of(artifact), arguments)
     return "\n".join((artifact.explanation.text(found.taken), *_lines(found)))
 
 

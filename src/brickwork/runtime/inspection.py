@@ -15,13 +15,12 @@ from pathlib import Path
 
 from brickwork.diagnostics.errors import DeviceError
 from brickwork.host.driver import Driver, driver
-from brickwork.ir.parse import parse_program
 from brickwork.records import dataclass
 from brickwork.runtime.artifact import Artifact
 from brickwork.runtime.cuda_toolkit import find_tool
 from brickwork.runtime.device_code import Gpu, load_kernel, machine_code
-from brickwork.runtime.device_ptx import ptx_of, ptx_of_kernel
-from brickwork.runtime.launches import Argument, launch_table, launches
+from brickwork.runtime.device_ptx import device_of, ptx_of, ptx_of_kernel
+from brickwork.runtime.launches import Argument, launch_table, launches, pieces_of
 
 _HEADER: tuple[str, ...] = (
     "kernel",
@@ -50,8 +49,10 @@ class Row:
 
 
 def shown(stage: str, artifact: Artifact, gpu: Gpu | None, arguments: Sequence[Argument] | None) -> str:
-    """Return one of the stages that are made when they are looked at: `ptx`, `sass` or `resources`."""
+    """Return one of the stages that are made when they are looked at: `device`, `ptx`, `sass` or `resources`."""
     match stage:
+        case "device":
+            return device_of(artifact)
         case "ptx":
             return ptx_of(artifact)
         case "sass":
@@ -100,7 +101,7 @@ def resources(artifact: Artifact, gpu: Gpu | None, arguments: Sequence[Argument]
         cells.append((row.kernel, *("-" if number is None else str(number) for number in numbers)))
     if arguments is None:
         return _table(cells)
-    found = launches(parse_program(artifact.stages["pieces"]), arguments)
+    found = launches(pieces_of(artifact), arguments)
     return f"{_table(cells)}\n\n{_table(launch_table(found))}"
 
 

@@ -13,11 +13,10 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from brickwork.codegen.llvm import processors
 from brickwork.host.driver import Driver
 from brickwork.ir.nodes import Launch
-from brickwork.ir.parse import parse_program
 from brickwork.ir.walk import statements
 from brickwork.runtime.artifact import Artifact
 from brickwork.runtime.device_code import Gpu, machine_code
-from brickwork.runtime.launches import Argument, launches
+from brickwork.runtime.launches import Argument, launches, pieces_of
 
 
 def make_ahead(driver: Driver, artifact: Artifact, gpu: Gpu, arguments: Sequence[Argument]) -> None:
@@ -35,7 +34,7 @@ def make_together(driver: Driver, artifact: Artifact, gpu: Gpu, names: Sequence[
 
 def launched(artifact: Artifact, arguments: Sequence[Argument]) -> tuple[str, ...]:
     """Return the names of the kernels of an artifact that a call launches, as far as that is known before it."""
-    program = parse_program(artifact.stages["pieces"])
+    program = pieces_of(artifact)
     pieces = (node.kernel.name for node in statements(program.body) if isinstance(node, Launch))
     names = dict(zip(pieces, artifact.kernels, strict=True))
     found = launches(program, arguments, most=len(names))

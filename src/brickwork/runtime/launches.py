@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import field
 from enum import Enum
+from functools import lru_cache
 from math import prod
 from typing import TypeAlias
 
@@ -67,9 +68,11 @@ from brickwork.ir.nodes import (
     TensorParameter,
     While,
 )
+from brickwork.ir.parse import parse_program
 from brickwork.ir.scalar_semantics import Number, cast, evaluate
 from brickwork.ir.walk import statements, walk
 from brickwork.records import dataclass
+from brickwork.runtime.artifact import Artifact
 from brickwork.target.target import LEAST_TEAM, WARP
 
 Argument: TypeAlias = tuple[int, ...] | list["Argument"] | int | float | None
@@ -138,6 +141,17 @@ class _Known:
     values: dict[Symbol, Number] = field(default_factory=dict[Symbol, Number])
     found: list[LaunchFigures] = field(default_factory=list[LaunchFigures])
     taken: dict[str, set[bool]] = field(default_factory=dict[str, set[bool]])
+
+
+def pieces_of(artifact: Artifact) -> Program:
+    """Return the program that launches the kernels of an artifact."""
+    return _parsed(artifact.stages["pieces"])
+
+
+@lru_cache(maxsize=1)
+def _parsed(pieces: str) -> Program:
+    """Return a program; the last one is kept, as it is followed, and then its kernels are made one after the other."""
+    return parse_program(pieces)
 
 
 def followed(program: Program, arguments: Sequence[Argument]) -> Followed:
