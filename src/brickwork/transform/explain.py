@@ -44,6 +44,7 @@ from brickwork.transform.register_lists import LENGTHS, goes_over, list_version
 from brickwork.transform.replicate_reductions import copies_version
 from brickwork.transform.schedule.defaults import FEW_ITERATIONS
 from brickwork.transform.schedule.schedule import Contract, Rfactor, Schedule
+from brickwork.transform.scratch import ONCE
 from brickwork.transform.spelling import spelled
 from brickwork.transform.split_recurrences import chunk_version
 from brickwork.transform.split_reductions import split_version
@@ -255,7 +256,9 @@ class _Way:
 
 
 def _loop_parts(loop: Loop, view: _View) -> Iterator[Part]:
-    """Yield what is said of one loop."""
+    """Yield what is said of one loop; nothing of one that stands around what the source has alone."""
+    if loop.node.index.name == ONCE:
+        return
     way, index = _way(loop, view), loop.node.index
     indent, updated = "  " * (loop.depth + 1), _updated(loop, way, view)
     first = f"{indent}for {index.name} at {loop.node.loc}: "

@@ -192,7 +192,8 @@ class _Outliner:
     """Outlines the device kernels of one kernel.
 
     `cells` hold the variables that pass from piece to piece. `flag` is a tensor of one bool, if nests run after what
-    one thread checks: while it is false, because a check has failed, no piece does anything.
+    one thread checks: while it is false, because a check has failed, no piece does anything. `in_chunks`: what it
+    outlines finds where chunks begin.
     """
 
     kernel: Kernel
@@ -205,6 +206,7 @@ class _Outliner:
     tables: Mapping[Tensor, Local]
     carrying: Carrying
     target: Target
+    in_chunks: bool = False
     exposed: set[Symbol] = field(default_factory=set[Symbol])
     made: list[Allocate] = field(default_factory=list[Allocate])
 
@@ -309,16 +311,24 @@ class _Outliner:
         """Return the launch of a nest, and several that do as much faster where its sizes say so."""
         levels = self.places.nest(loop)
         if (chunks := self.chunks(levels, facts)) is not None:
-            parts = (*chunks.made, *(part for nest in chunks.nests for part in self.whole(nest, facts)))
+            parts = (*chunks.made, *(part for nest in chunks.nests for part in self.of_chunks(nest, chunks, facts)))
             parts = parts if chunks.rest is None else (*parts, *self.nests(chunks.rest, facts))
             whole = self.whole(loop, facts)
             return (If(condition=chunks.condition, then=parts, otherwise=whole, version=chunks.version, loc=loop.loc),)
         return self.whole(loop, facts)
 
+    def of_chunks(self, nest: For, chunks: Chunks, facts: tuple[Expression, ...]) -> Block:
+        """Return the launches of one of the nests for chunks; where many begin is found in chunks of them."""
+        if nest in chunks.begins and not self.in_chunks:
+            return replace(self, carrying={chunks.chunk: frozenset[Tensor]()}, in_chunks=True).nests(nest, facts)
+        return self.whole(nest, facts)
+
     def chunks(self, levels: Sequence[For], facts: tuple[Expression, ...]) -> Chunks | None:
         """Return the nests in place of these levels with a recurrence in chunks."""
-        known, threads = (*self.kernel.facts, *facts), self.target.threads
-        return split_recurrences(levels, self.places, self.carrying, self.names, known, threads)
+        known = (*self.kernel.facts, *facts)
+        return split_recurrences(
+            levels, self.places, self.carrying, self.names, known, self.target, again=not self.in_chunks
+        )
 
     def whole(self, loop: For, facts: tuple[Expression, ...]) -> Block:
         """Return the launches of a nest whose recurrences stay in order."""

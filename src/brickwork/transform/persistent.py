@@ -32,8 +32,6 @@ from brickwork.ir.nodes import (
     If,
     Kernel,
     Local,
-    Node,
-    Read,
     Rebind,
     Reduction,
     Role,
@@ -42,7 +40,7 @@ from brickwork.ir.nodes import (
     Symbol,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, rewrite, rewrite_statements, statements
+from brickwork.ir.walk import assigned_symbols, rewrite_statements, statements
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.guard import conjunction
@@ -50,6 +48,7 @@ from brickwork.transform.iteration_bounds import Ranges
 from brickwork.transform.schedule.lockstep import with_barriers
 from brickwork.transform.schedule.planner import has_fixed_bounds, trip_count
 from brickwork.transform.schedule.shared_loops import SHORT
+from brickwork.transform.scratch import with_variables
 from brickwork.transform.skipped_turns import with_skipped_turns
 
 Symbols = frozenset[Symbol]
@@ -197,7 +196,7 @@ class _Finder:
             return None
         own = {symbol: replace(symbol, number=next(self.numbers)) for symbol in carried}
         copies = (Assign(symbol=copy, value=build.read(symbol), loc=loop.loc) for symbol, copy in own.items())
-        turns = with_skipped_turns((_renamed(shared, own),), self.numbers, self.threads)
+        turns = with_skipped_turns((with_variables(shared, own),), self.numbers, self.threads)
         body = (*copies, *with_barriers(turns, self.numbers))
         index = Symbol("block", next(self.numbers), INT64)
         ends = build.integer(0), build.integer(1)
@@ -388,18 +387,3 @@ def _stores_alone(loop: For) -> bool:
     inside = (*statements(loop.body),)
     shares = any(isinstance(node, For) and node.role is Role.THREAD for node in inside)
     return not shares and any(isinstance(node, Store) for node in inside)
-
-
-def _renamed(statement: Statement, names: Mapping[Symbol, Symbol]) -> Statement:
-    """Return a statement with other variables in place of some."""
-
-    def visit(node: Node) -> Node:
-        match node:
-            case Read(symbol=symbol) | Assign(symbol=symbol) if symbol in names:
-                return replace(node, symbol=names[symbol])
-            case For(reductions=reductions) if reductions:
-                return replace(node, reductions=tuple(item.renamed(names) for item in reductions))
-            case _:
-                return node
-
-    return rewrite(statement, visit) if names else statement

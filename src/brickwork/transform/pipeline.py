@@ -82,6 +82,7 @@ from brickwork.transform.interchange import interchange, may_interchange
 from brickwork.transform.interior import with_interiors
 from brickwork.transform.last_stores import with_last_stores
 from brickwork.transform.launched_steps import with_launched_steps
+from brickwork.transform.lone_recurrences import with_nests_of_one
 from brickwork.transform.needless_fills import Overwriting, without_needless_fills
 from brickwork.transform.outline import outline_kernels
 from brickwork.transform.persistent import Persistent, persistent_blocks
@@ -109,6 +110,9 @@ from brickwork.transform.verbs.apply import apply_schedule
 from brickwork.transform.versions import SHARED, TILES, Version, conditions_of, versions_for_sizes
 from brickwork.transform.wavefront import wavefront
 from brickwork.transform.without_continue import without_continue
+
+_APART = (with_nests_of_one, with_ascending_rows, with_last_stores, with_expanded_scratch, with_launched_steps)
+"""What makes kernels of their own for some arguments, or changes what stands around loops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,7 +411,7 @@ def schedule_program(
     program = canonical(program, sizes=True)
     by_user = given_for(program, given, loc)
     remarks: dict[str, str] = {}
-    for apart in () if by_user else (with_ascending_rows, with_last_stores, with_expanded_scratch, with_launched_steps):
+    for apart in () if by_user else _APART:
         program, found = apart(program, target)
         remarks |= found
     program = with_named_branches(with_own_scratch(program))

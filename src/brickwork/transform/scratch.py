@@ -6,7 +6,7 @@ Invariant: a name or number that is given out is in use nowhere else in the prog
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 
@@ -35,6 +35,9 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.walk import NodeType, assigned_symbols, read_symbols, rewrite, statements, walk
 from brickwork.records import dataclass
+
+ONCE = "_once"
+"""The name of the index of a loop of one iteration, which a transform has put around something."""
 
 
 @dataclass(slots=True)
@@ -95,6 +98,21 @@ def copied(nest: NodeType, names: Names) -> NodeType:
                 return node
 
     return rewrite(nest, visit)
+
+
+def with_variables(statement: NodeType, names: Mapping[Symbol, Symbol]) -> NodeType:
+    """Return a statement with other variables in place of some."""
+
+    def visit(node: Node) -> Node:
+        match node:
+            case Read(symbol=symbol) | Assign(symbol=symbol) if symbol in names:
+                return replace(node, symbol=names[symbol])
+            case For(reductions=reductions) if reductions:
+                return replace(node, reductions=tuple(item.renamed(names) for item in reductions))
+            case _:
+                return node
+
+    return rewrite(statement, visit) if names else statement
 
 
 def joins(loop: For, partials: Sequence[Expression]) -> Block:

@@ -39,6 +39,7 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.walk import rewrite, rewrite_statements, statements, substitute
 from brickwork.records import dataclass
+from brickwork.target.target import Target
 from brickwork.transform.canonical.dead import without_dead
 from brickwork.transform.host_device_partition import Partition
 from brickwork.transform.recurrences import Carrying, Recurrence, goes_over, recurrence_in
@@ -51,13 +52,23 @@ from brickwork.transform.verbs.split import count_of
 
 @dataclass(frozen=True, slots=True)
 class Chunks:
-    """Nests that do as one where `condition` holds, with the tensors between them; `rest` is what follows the loop."""
+    """Nests that do as one where `condition` holds, with the tensors between them.
+
+    `begins` are those, somewhere in the `nests`, that find where the chunks begin, each by a recurrence over the index
+    `chunk`. `rest` is what follows the loop.
+    """
 
     condition: Expression
     made: tuple[Allocate, ...]
     nests: tuple[For, ...]
+    begins: tuple[For, ...]
     rest: For | None
     version: str
+    chunk: Symbol
+
+
+_POWERS = 5
+"""Lengths of chunks that are told apart: with four powers of 4, 2^33 iterations are chunks of 2,048."""
 
 
 def chunk_version(index: Symbol) -> str:
@@ -71,43 +82,72 @@ def split_recurrences(
     carrying: Carrying,
     names: Names,
     facts: Sequence[Expression],
-    threads: int,
+    target: Target,
+    *,
+    again: bool,
 ) -> Chunks | None:
     """Return nests that do as one launch of these levels; None if it is of another kind.
 
-    Nests are cut that have an eighth of the `threads` that the machine keeps at once. They have half of them then, as a
+    Nests are cut that have an eighth of the threads that the machine keeps at once. They have half of them then, as a
     thread with a list as its state takes 128 registers. A chunk has as many short iterations at least as are written
-    out elsewhere: fewer would take no longer than what a chunk begins and ends with.
+    out elsewhere: fewer would take no longer than what a chunk begins and ends with. `again`: where chunks begin may be
+    found in chunks.
     """
     found = recurrence_in(levels, places, carrying, facts)
     if found is None:
         return None
     least = UNROLLED if found.is_short else 1
     plain = tuple(replace(level, width=1, across=0) for level in levels)
-    cutter, made = _cutter(plain, found, names, (threads // 2, least))
+    cutter, made = _cutter(plain, found, names)
     ends = cutter.ends()
     if ends is None:
         return None
     sloped, same = cutter.sloped(*ends)
-    nests = (*sloped, *cutter.begins(same), *cutter.chunks())
+    rest = cutter.rest()
+    begins = tuple(cutter.begins(same, ending=rest is not None))
+    nests = (*sloped, *begins, *cutter.chunks())
     total, length = build.product([count_of(level) for level in plain]), count_of(found.loop)
+    shortest, worth = build.integer(least), 2 * least
+    if found.is_short and all(isinstance(item, Symbol) for item in found.states):
+        shortest = _balanced(length, least, passes=3 if again and not same else 2)
+        worth = max(worth, 2 * target.launch_ns * UNROLLED_TOGETHER // target.block_step_ns)
+    count = _chunks(total, length, target.threads // 2, shortest)
     some = build.apply("ge", total, build.integer(1))
-    few = build.apply("le", total, build.integer(threads // 8))
-    enough = build.apply("ge", length, build.integer(2 * least))
+    few = build.apply("le", total, build.integer(target.threads // 8))
+    enough = build.apply("ge", length, build.integer(worth))
     condition = build.apply("logical_and", build.apply("logical_and", some, few), enough)
-    if any(build.apply("lt", length, build.integer(short)) in facts for short in range(2 * least + 1)):
+    if any(build.apply("lt", length, build.integer(short)) in facts for short in range(worth + 1)):
         return None  # It is shorter here.
     stored, once = effects(nests).stores, {cutter.states[item].slope: levels for item, levels in same.items()}
-    kept = tuple(_made(each, plain, once.get(each.tensor, frozenset())) for each in made if each.tensor in stored)
-    return Chunks(condition, kept, nests, cutter.rest(), chunk_version(found.loop.index))
+    counts = {state.begin: build.add(count, build.integer(1)) for state in cutter.states.values()}
+    kept = tuple(
+        _made(each, counts.get(each.tensor, count), plain, once.get(each.tensor, frozenset()))
+        for each in made
+        if each.tensor in stored
+    )
+    version = chunk_version(found.loop.index)
+    return Chunks(condition, kept, nests, begins, rest, version, cutter.chunk)
 
 
-def _chunks(total: Expression, length: Expression, threads: int, least: int) -> Expression:
+def _chunks(total: Expression, length: Expression, threads: int, least: Expression) -> Expression:
     """Return the number of chunks of each iteration, of `least` iterations or more, at least 1."""
     each = build.apply("maximum", total, build.integer(1))
     wanted = build.apply("floordiv", build.integer(threads), each)
-    most = build.apply("floordiv", length, build.integer(least))
+    most = build.apply("floordiv", length, least)
     return build.apply("maximum", build.apply("minimum", wanted, most), build.integer(1))
+
+
+def _balanced(length: Expression, least: int, *, passes: int) -> Expression:
+    """Return the length of chunks, `least` times a power of 4, that takes about as long as finding where they begin.
+
+    That is one step for each chunk, in two `passes`; or chunks of chunks are made, whose beginnings take as long again.
+    """
+    result: Expression = build.integer(least)
+    for power in range(1, _POWERS + 1):
+        each = least * 4**power
+        long = build.apply("ge", length, build.integer(each**passes // (4 - passes)))
+        result = build.select(long, build.integer(each), result)
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,8 +294,8 @@ class _Cutter:
         levels = (self.over_chunks((), Role.PARALLEL), *(replace(each, role=Role.PARALLEL) for each in around))
         return nested((*levels, *(level for level in self.levels if level.index not in same)), body), same
 
-    def begins(self, same: Mapping[Item, frozenset[Symbol]]) -> Iterator[For]:
-        """Yield the nests that find where the states of chunks begin, one after the other."""
+    def begins(self, same: Mapping[Item, frozenset[Symbol]], *, ending: bool) -> Iterator[For]:
+        """Yield the nests that find where the states of chunks begin, chunk after chunk; if `ending`, where all end."""
         here = build.read(self.chunk)
         for item, state in self.states.items():
             symbol = self.names.symbol(item.name, dtype_of(item))
@@ -276,7 +316,7 @@ class _Cutter:
                 first = substitute(value, {index: build.read(self.items[item])})
                 (around,) = self.over(item)
                 levels = (replace(around, role=Role.PARALLEL), *levels) if isinstance(around, For) else levels
-            body = (*self.found.before, Assign(symbol=symbol, value=first), turn, last)
+            body = (*self.found.before, Assign(symbol=symbol, value=first), turn, *((last,) if ending else ()))
             yield nested(levels, without_dead(body, {state.begin}))
 
     def given(self, chunk: Expression) -> Iterator[Statement]:
@@ -317,12 +357,12 @@ class _Cutter:
         return nested(self.levels, body) if effects(body).stores & results else None
 
 
-def _made(allocate: Allocate, levels: Sequence[For], same: Collection[Symbol]) -> Allocate:
-    """Return the allocation with one element along levels in which all are the same."""
+def _made(allocate: Allocate, count: Expression, levels: Sequence[For], same: Collection[Symbol]) -> Allocate:
+    """Return the allocation for a number of chunks, with one element along levels in which all are the same."""
     first = len(allocate.sizes) - len(levels)
     one = build.integer(1)
     sizes = (one if level.index in same else size for level, size in zip(levels, allocate.sizes[first:], strict=True))
-    return replace(allocate, sizes=(*allocate.sizes[:first], *sizes))
+    return replace(allocate, sizes=(count, *allocate.sizes[1:first], *sizes))
 
 
 def _of_an_item(block: Block, tensor: Tensor, symbol: Symbol, item: Symbol) -> Block:
@@ -353,29 +393,24 @@ def _next(slope: Expression | None, old: Expression, end: Expression) -> Express
     return build.select(nothing, end, build.cast(moved, old.dtype))
 
 
-def _cutter(
-    levels: tuple[For, ...], found: Recurrence, names: Names, limits: tuple[int, int]
-) -> tuple[_Cutter, list[Allocate]]:
-    """Return what writes the nests, and what allocates the tensors between them."""
+def _cutter(levels: tuple[For, ...], found: Recurrence, names: Names) -> tuple[_Cutter, list[Allocate]]:
+    """Return what writes the nests, and what allocates the tensors between them, for one chunk as yet."""
     counts, made = [count_of(level) for level in levels], list[Allocate]()
-    total, length = build.product(counts), count_of(found.loop)
-    chunks = _chunks(total, length, *limits)
-    more = build.add(chunks, build.integer(1))
 
-    def tensor(name: str, dtype: DType, item: Item, chunks: Expression) -> Tensor:
+    def tensor(name: str, dtype: DType, item: Item) -> Tensor:
         extent = () if isinstance(item, Symbol) else (found.extents[item],)
-        tensor, allocate = names.tensor(f"{item.name}_{name}", dtype, chunks, *extent, *counts)
+        tensor, allocate = names.tensor(f"{item.name}_{name}", dtype, 1, *extent, *counts)
         made.append(allocate)
         return tensor
 
     states = {
         item: _State(
-            tensor("slope", FLOAT64 if dtype_of(item).is_float else INT64, item, chunks),
-            tensor("end", dtype_of(item), item, chunks),
-            tensor("begin", dtype_of(item), item, more),
+            tensor("slope", FLOAT64 if dtype_of(item).is_float else INT64, item),
+            tensor("end", dtype_of(item), item),
+            tensor("begin", dtype_of(item), item),
         )
         for item in found.states
     }
-    partials = {each.item: tensor("partial", dtype_of(each.item), each.item, chunks) for each in found.sums}
+    partials = {each.item: tensor("partial", dtype_of(each.item), each.item) for each in found.sums}
     items = {item: names.symbol("item", INT64) for item in found.extents}
     return _Cutter(levels, found, names, names.symbol("chunk", INT64), items, states, partials), made

@@ -37,6 +37,7 @@ from brickwork.transform.schedule.schedule import (
     named,
     spell,
 )
+from brickwork.transform.scratch import ONCE
 
 FORMS = {
     "split": "split(i, 64)",
@@ -95,7 +96,7 @@ class Names:
         self.tensors: Mapping[str, Tensor] = {item.name: item for kernel in kernels for item in kernel.tensors}
         self.nodes: dict[Symbol, For] = {}
         for node in (node for kernel in kernels for node in statements(kernel.body)):
-            if isinstance(node, For):
+            if isinstance(node, For) and node.index.name != ONCE:
                 self.nodes.setdefault(node.index, node)
         often = Counter(index.name for index in self.nodes)
         met = Counter[str]()
