@@ -115,6 +115,12 @@ def is_updated(loop: Loop, facts: Facts, tensor: Tensor) -> bool:
     return not any(may_touch(facts, loop, read, write) for read in reads for write in writes)
 
 
+def updates_in(block: Block) -> Iterator[tuple[Store, tuple[str, Expression] | None]]:
+    """Yield the stores in a block, with the operator and the operand of those that are updates."""
+    for store, values in _stores(block):
+        yield store, update_of(store, values)
+
+
 def with_updates(loop: For, tensors: Collection[Tensor]) -> For:
     """Return the loop with its updates of these tensors made indivisible."""
     updates = {id(store): update_of(store, values) for store, values in _stores(loop.body)}

@@ -42,6 +42,7 @@ from brickwork.ir.nodes import (
     Read,
     Statement,
     Store,
+    Symbol,
     Tensor,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_blocks, rewrite_statements, walk
@@ -81,20 +82,29 @@ class _Scatter:
 
 def with_last_stores(program: Program, target: Target) -> tuple[Program, dict[str, str]]:
     """Return the program with kernels of their own for stores at places that elements say, and remarks on those."""
-    names: Names | None = None
+    names: list[Names] = []
     made: dict[str, str] = {}
-    body: list[Statement] = []
-    for statement in program.body:
-        found = _scatters(statement.kernel) if target.grid and isinstance(statement, Launch) else ()
-        if not isinstance(statement, Launch) or not found:
-            body.append(statement)
-            continue
-        names = names or fresh_names(program)
-        changed = _changed(statement, found, names, target.scratch_bytes)
-        body.append(changed)
-        if changed is not statement:
-            made |= {f"{statement.kernel.name}{LAST}": REMARK, statement.kernel.name: OTHERWISE}
-    return (program if names is None else replace(program, body=tuple(body))), made
+
+    def changed(statement: Statement) -> Statement:
+        match statement:
+            case If(then=then, otherwise=otherwise):
+                return replace(statement, then=tuple(map(changed, then)), otherwise=tuple(map(changed, otherwise)))
+            case Launch(kernel=kernel) if target.grid and (found := _scatters(kernel)):
+                names[:] = names or [fresh_names(program)]
+                result = _changed(statement, found, names[0], target.scratch_bytes)
+                if result is not statement:
+                    made.update({f"{kernel.name}{LAST}": REMARK, kernel.name: OTHERWISE})
+                return result
+            case _:
+                return statement
+
+    body = tuple(map(changed, program.body))
+    return (replace(program, body=body) if made else program), made
+
+
+def scattered_nests(kernel: Kernel) -> frozenset[Symbol]:
+    """Return the indices of the nests of a kernel in which nothing but such stores is in the way."""
+    return frozenset(item.nest.index for item in _scatters(kernel))
 
 
 # ---------------------------------------------------------------- which stores

@@ -16,6 +16,7 @@ For grids (`split_recurrences.py`): running sums, places of what is kept (`if x[
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.carrying_loops import carrying_loops
@@ -23,10 +24,11 @@ from brickwork.analysis.scalars import NONE, live_before, reduction_of
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.effects import effects
-from brickwork.ir.nodes import Allocate, Assign, Block, Expression, For, Kernel, Launch, Program, Statement, Symbol
-from brickwork.ir.walk import assigned_symbols, free_tensors, substitute_block
+from brickwork.ir.nodes import Allocate, Assign, Block, Expression, For, If, Kernel, Launch, Program, Statement, Symbol
+from brickwork.ir.walk import assigned_symbols, free_tensors, read_symbols, substitute_block
 from brickwork.legality import legality
 from brickwork.target.target import Target
+from brickwork.transform.argument_checks import without_argument_checks
 from brickwork.transform.canonical.dead import without_dead
 from brickwork.transform.free_variables import fresh_names, with_body
 from brickwork.transform.recurrences import STATES
@@ -36,29 +38,34 @@ from brickwork.transform.slopes import Item, with_slopes
 
 def with_nests_of_one(program: Program, target: Target) -> tuple[Program, dict[str, str]]:
     """Return the program with nests of one iteration around recurrences that stand alone, and no remarks."""
-    names: Names | None = None
-    body: list[Statement] = []
-    for statement in program.body:
-        wanted = _recurrences(statement.kernel) if target.grid and isinstance(statement, Launch) else ()
-        if not isinstance(statement, Launch) or not wanted:
-            body.append(statement)
-            continue
-        names = names or fresh_names(program)
-        kernel, made = _changed(statement.kernel, wanted, names)
-        body += (*made, replace(statement, kernel=kernel))
-    return (program if names is None else replace(program, body=tuple(body))), {}
+    names: list[Names] = []
+
+    def changed(statement: Statement) -> Block:
+        match statement:
+            case If(then=then, otherwise=otherwise):
+                first, second = (tuple(chain.from_iterable(map(changed, part))) for part in (then, otherwise))
+                return (replace(statement, then=first, otherwise=second),)
+            case Launch(kernel=kernel) if target.grid and (wanted := recurrences_alone(kernel)):
+                names[:] = names or [fresh_names(program)]
+                other, made = _changed(kernel, wanted, names[0])
+                return (*made, replace(statement, kernel=other))
+            case _:
+                return (statement,)
+
+    body = tuple(chain.from_iterable(map(changed, program.body)))
+    return (replace(program, body=body) if names else program), {}
 
 
 # ---------------------------------------------------------------- which loops
 
 
-def _recurrences(kernel: Kernel) -> frozenset[Symbol]:
+def recurrences_alone(kernel: Kernel) -> frozenset[Symbol]:
     """Return the indices of the loops of a kernel that can be cut once they have a loop around them."""
-    body = kernel.body
+    body = without_argument_checks(kernel)[0].body
     found = [
         node
         for place, node in enumerate(body)
-        if isinstance(node, For) and _may_be_cut(node, live_before(body[place + 1 :], NONE))
+        if isinstance(node, For) and may_be_cut(node, live_before(body[place + 1 :], NONE))
     ]
     if kernel.may_alias or not found:
         return frozenset()
@@ -70,7 +77,7 @@ def _recurrences(kernel: Kernel) -> frozenset[Symbol]:
 
 
 @legality
-def _may_be_cut(loop: For, after: frozenset[Symbol]) -> bool:
+def may_be_cut(loop: For, after: frozenset[Symbol]) -> bool:
     """Whether a loop has none in it, and passes on what can be computed in chunks; variables `after` are read later.
 
     How iterations meet on elements is not asked here.
@@ -111,26 +118,30 @@ def _is_linear(loop: For, states: set[Symbol]) -> bool:
 def _changed(kernel: Kernel, wanted: frozenset[Symbol] | set[Symbol], names: Names) -> tuple[Kernel, list[Allocate]]:
     """Return a kernel with loops around these, and the tensors in which they leave variables."""
     made: list[Allocate] = []
-    body: list[Statement] = []
+    body, waiting = list[Statement](), list[Assign]()
     rest = kernel.body
     while rest:
         statement, rest = rest[0], rest[1:]
+        wanted_now = read_symbols(statement) | assigned_symbols(statement)
+        body += (each for each in waiting if each.symbol in wanted_now)
+        waiting = [each for each in waiting if each.symbol not in wanted_now]
         if isinstance(statement, For) and statement.index in wanted:
             nest, given, rest = _alone(statement, rest, names, made)
-            body += (nest, *given)
+            body.append(nest)
+            waiting += given
         else:
             body.append(statement)
     facts = (build.apply("eq", build.size(each.tensor, 0), build.integer(1)) for each in made)
     return with_body(kernel, tuple(body), (*kernel.facts, *facts)), made
 
 
-def _alone(loop: For, rest: Block, names: Names, made: list[Allocate]) -> tuple[For, Block, Block]:
+def _alone(loop: For, rest: Block, names: Names, made: list[Allocate]) -> tuple[For, list[Assign], Block]:
     """Return a loop in a nest with variables of its own, what gives those that are read later, and what reads them."""
     assigned, zero, one = assigned_symbols(loop.body), build.integer(0), build.integer(1)
     carried = sorted(live_before(loop.body, NONE) & assigned, key=lambda item: item.number)
     own = {symbol: names.symbol(symbol.name, symbol.dtype) for symbol in carried}
     starts = (Assign(symbol=mine, value=build.read(symbol), loc=loop.loc) for symbol, mine in own.items())
-    stores, given, later = list[Statement](), list[Statement](), dict[Symbol, Expression]()
+    stores, given, later = list[Statement](), list[Assign](), dict[Symbol, Expression]()
     for symbol in (item for item in carried if item in live_before(rest, NONE)):
         cell, allocate = names.tensor(f"{symbol.name}_end", symbol.dtype, 1)
         made.append(allocate)
@@ -140,4 +151,4 @@ def _alone(loop: For, rest: Block, names: Names, made: list[Allocate]) -> tuple[
         later[symbol] = build.read(new)
     body = (*starts, with_variables(loop, own), *stores)
     nest = For(index=names.symbol(ONCE, INT64), start=zero, stop=one, body=body)
-    return nest, tuple(given), substitute_block(rest, later)
+    return nest, given, substitute_block(rest, later)

@@ -91,6 +91,7 @@ from brickwork.transform.predicate import predicate
 from brickwork.transform.privatise import privatise, scratch_of
 from brickwork.transform.privatise_reductions import privatise_reductions
 from brickwork.transform.promote import apart_in, promote
+from brickwork.transform.ranks import with_ranks
 from brickwork.transform.recognise_reductions import note_places, recognise_reductions
 from brickwork.transform.rectangle import rectangle
 from brickwork.transform.recurrences import Carrying
@@ -111,7 +112,14 @@ from brickwork.transform.versions import SHARED, TILES, Version, conditions_of, 
 from brickwork.transform.wavefront import wavefront
 from brickwork.transform.without_continue import without_continue
 
-_APART = (with_nests_of_one, with_ascending_rows, with_last_stores, with_expanded_scratch, with_launched_steps)
+_APART = (
+    with_ranks,
+    with_nests_of_one,
+    with_ascending_rows,
+    with_last_stores,
+    with_expanded_scratch,
+    with_launched_steps,
+)
 """What makes kernels of their own for some arguments, or changes what stands around loops."""
 
 

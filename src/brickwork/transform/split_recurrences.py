@@ -67,10 +67,6 @@ class Chunks:
     chunk: Symbol
 
 
-_POWERS = 5
-"""Lengths of chunks that are told apart: with four powers of 4, 2^33 iterations are chunks of 2,048."""
-
-
 def chunk_version(index: Symbol) -> str:
     """Return the name of the version in which the recurrence over an index is in chunks."""
     return f"chunks {index.name} {index.number}"
@@ -109,8 +105,8 @@ def split_recurrences(
     total, length = build.product([count_of(level) for level in plain]), count_of(found.loop)
     shortest, worth = build.integer(least), 2 * least
     if found.is_short and all(isinstance(item, Symbol) for item in found.states):
-        shortest = _balanced(length, least, passes=3 if again and not same else 2)
-        worth = max(worth, 2 * target.launch_ns * UNROLLED_TOGETHER // target.block_step_ns)
+        shortest = balanced(length, least, passes=3 if again and not same else 2)
+        worth = max(worth, worth_chunks(target))
     count = _chunks(total, length, target.threads // 2, shortest)
     some = build.apply("ge", total, build.integer(1))
     few = build.apply("le", total, build.integer(target.threads // 8))
@@ -129,6 +125,11 @@ def split_recurrences(
     return Chunks(condition, kept, nests, begins, rest, version, cutter.chunk)
 
 
+def worth_chunks(target: Target) -> int:
+    """Return how many iterations one thread runs in the time of two launches, as it waits for several reads at once."""
+    return 2 * target.launch_ns * UNROLLED_TOGETHER // target.block_step_ns
+
+
 def _chunks(total: Expression, length: Expression, threads: int, least: Expression) -> Expression:
     """Return the number of chunks of each iteration, of `least` iterations or more, at least 1."""
     each = build.apply("maximum", total, build.integer(1))
@@ -137,13 +138,14 @@ def _chunks(total: Expression, length: Expression, threads: int, least: Expressi
     return build.apply("maximum", build.apply("minimum", wanted, most), build.integer(1))
 
 
-def _balanced(length: Expression, least: int, *, passes: int) -> Expression:
+def balanced(length: Expression, least: int, *, passes: int) -> Expression:
     """Return the length of chunks, `least` times a power of 4, that takes about as long as finding where they begin.
 
     That is one step for each chunk, in two `passes`; or chunks of chunks are made, whose beginnings take as long again.
+    More than 2^40 iterations are not told apart.
     """
     result: Expression = build.integer(least)
-    for power in range(1, _POWERS + 1):
+    for power in range(1, 6):
         each = least * 4**power
         long = build.apply("ge", length, build.integer(each**passes // (4 - passes)))
         result = build.select(long, build.integer(each), result)

@@ -82,14 +82,14 @@ def of_whole_numbers(x: torch.Tensor, at: torch.Tensor, out: torch.Tensor) -> No
         s += at[t]
 
 
-CUT = [running_sum, with_total, decayed, numbered, with_a_sum_beside, of_whole_numbers]
-
-
 def placed(x: torch.Tensor, at: torch.Tensor, out: torch.Tensor) -> None:
     s = 0.0
     for t in range(x.shape[0]):
         s += x[t]
         out[at[t]] = s
+
+
+CUT = [running_sum, with_total, decayed, numbered, with_a_sum_beside, of_whole_numbers, placed]
 
 
 def previous_results(x: torch.Tensor, at: torch.Tensor, out: torch.Tensor) -> None:
@@ -155,7 +155,6 @@ def only_a_sum(x: torch.Tensor, at: torch.Tensor, out: torch.Tensor) -> None:
 
 
 OTHERS = [
-    placed,
     previous_results,
     squared,
     ended,
