@@ -19,7 +19,7 @@ from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
 from brickwork.pytorch.arguments import with_values
 from brickwork.target.cuda import cuda_target
-from brickwork.transform import replicate_reductions, split_reductions
+from brickwork.transform import ranks, replicate_reductions, split_recurrences, split_reductions
 from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.schedule import grid, long_sums, register_tile, shared_work
 from support.fuzz.case import Case, NumberArgument
@@ -29,6 +29,8 @@ from support.fuzz.execute import in_interpreter, outcome, rewritten, signature_o
 GPU = cuda_target((9, 0))
 FEW = replace(GPU, threads=1)
 """Has enough to do with any nest."""
+FREE = replace(GPU, launch_ns=0)
+"""Launches cost nothing there."""
 
 
 def examine_in_pieces(case: Case, folder: Path) -> Counter[str]:
@@ -38,7 +40,7 @@ def examine_in_pieces(case: Case, folder: Path) -> Counter[str]:
         try:
             definition = define(case.function(folder))
             program = lower(definition, _signature(case, definition))
-            pieces, made = schedule_program(program, GPU if case.seed % 4 else FEW)
+            pieces, made = schedule_program(program, (FEW, FREE, GPU, GPU)[case.seed % 4])
         except (CompileError, RaceError):
             seen["refused"] += 1
             return seen
@@ -85,6 +87,8 @@ def _small_pieces() -> Generator[None]:
         patch.object(split_reductions, "TILES", replace(few, joined=Role.PARALLEL)),
         patch.object(register_tile, "BUSY", 1),
         patch.object(long_sums, "LONG", 2),
+        patch.object(ranks, "UNROLLED", 2),
+        patch.object(split_recurrences, "UNROLLED", 2),
         patch.object(shared_work, "_INSIDE", 200),
     ):
         yield

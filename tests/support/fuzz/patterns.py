@@ -1,7 +1,8 @@
 """Writes nests as people write them: what the transforms look for, or nearly.
 
 Searches with places, flags, products, elimination, triangles, diagonals, time steps between two tensors, histograms,
-flat matrices, rows with sums beside recurrences. Values stay small, so that every order of a sum gives the same bits.
+counters, flat matrices, rows with sums beside recurrences. Values stay small, so that every order of a sum gives the
+same bits.
 """
 
 from __future__ import annotations
@@ -322,6 +323,42 @@ def _histogram(writer: Writer) -> None:
     writer.close(1 + len(inner))
 
 
+_ANY = (-(2**63), 2**63 - 1)
+
+
+def _counted(writer: Writer) -> None:
+    """Places that are counted on: of what is kept, or in bins that elements say."""
+    pick, chance, scope = writer.scope.pick, writer.scope.chance, writer.scope
+    target = some(writer, 1, written=True)
+    others = [array for array in _arrays(writer, 1) if array is not target or chance(0.1)]
+    bins = [array for array in others if array.written and array.dtype.startswith(("int", "uint"))]
+    in_bins, array = bool(bins) and chance(0.6), pick(bins or [target])
+    others = [each for each in others if not in_bins or each is not array or chance(0.1)] or [target]
+    source, data = pick(others), pick(others)
+    if not in_bins:
+        writer.line(f"k = {pick(('0', '0', '1', '-1', 't'))}")
+    loop = over(writer, data.sizes[0], pick((0, 0, 1)))
+    counter = "k"
+    if in_bins:
+        spread = (0, max(data.limit - 1, 0)) if data.indices and not data.strays else _ANY
+        where = Whole(f"int({element(writer, data, [loop])})", spread)
+        counter = f"{array.name}[{', '.join(kept(scope, where, size) for size in array.sizes)}]"
+    add = f"{counter} += {pick(('1', '1', '1', '2', 'n', f'int({element(writer, data, [loop])})'))}"
+    place = Whole(f"int({counter})", _ANY)
+    use = f"{target.name}[{', '.join(kept(scope, place, size) for size in target.sizes)}] = "
+    use += element(writer, source, [loop])
+    guards, scope.guards = list(scope.guards), []
+    test = [*guards, *([f"{element(writer, source, [loop])} > 0"] if chance(0.5) else []), *scope.guards]
+    scope.guards = []
+    if test:
+        writer.line(f"if {' and '.join(dict.fromkeys(test))}:")
+        writer.level += 1
+    for line in (add, use) if chance(0.2) else (use, add):
+        writer.line(line)
+    writer.level -= bool(test)
+    writer.close(1)
+
+
 def _flat(writer: Writer) -> None:
     """A matrix that lies in a tensor of one axis, or is walked through by one index."""
     pick = writer.scope.pick
@@ -436,6 +473,8 @@ _PATTERNS: tuple[Callable[[Writer], None], ...] = (
     _beside,
     _steps,
     _histogram,
+    _counted,
+    _counted,
     _flat,
     _borders,
     _borders,
