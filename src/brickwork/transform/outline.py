@@ -193,7 +193,7 @@ class _Outliner:
 
     `cells` hold the variables that pass from piece to piece. `flag` is a tensor of one bool, if nests run after what
     one thread checks: while it is false, because a check has failed, no piece does anything. `in_chunks`: what it
-    outlines finds where chunks begin.
+    outlines finds where chunks begin. `careful`: it is for arguments that do not satisfy the guards.
     """
 
     kernel: Kernel
@@ -207,6 +207,7 @@ class _Outliner:
     carrying: Carrying
     target: Target
     in_chunks: bool = False
+    careful: bool = False
     exposed: set[Symbol] = field(default_factory=set[Symbol])
     made: list[Allocate] = field(default_factory=list[Allocate])
 
@@ -255,9 +256,11 @@ class _Outliner:
             case If(condition=condition, then=then, otherwise=otherwise):
                 lasting = (item for item in _conjuncts(condition) if not read_symbols(item) & self.changing)
                 then = self.block(then, (*facts, *lasting))
-                carrying, self.carrying = self.carrying, {} if statement.version.startswith(GUARDS) else self.carrying
+                before = self.carrying, self.careful
+                if statement.version.startswith(GUARDS):
+                    self.carrying, self.careful = {}, True
                 otherwise = self.block(otherwise, facts)
-                self.carrying = carrying
+                self.carrying, self.careful = before
                 return replace(statement, then=then, otherwise=otherwise)
             case For(body=body):
                 # The host runs it in order, and its iterations share cells, whatever was claimed of them.
@@ -341,9 +344,9 @@ class _Outliner:
                 return (self.of_lengths(whole, levels, lists, facts),)
             if carried != body:
                 return (self.nest(nested(levels, carried), facts),)
-        if (found := split_reductions(levels, self.places, self.names)) is not None:
+        if (found := split_reductions(levels, self.places, self.names, careful=self.careful)) is not None:
             inside = (*facts, *found.facts)
-            parts = (*found.made, *(self.nest(part, inside) for part in (found.parts, found.joined)))
+            parts = (*found.made, *(self.nest(part, inside) for part in found.nests))
         elif (found := replicate_reductions(levels, self.names)) is not None:
             steps = (found.cleared, found.updated, found.joined)
             parts = (found.made, *(self.nest(part, facts) for part in steps))

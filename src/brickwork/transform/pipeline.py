@@ -1,6 +1,8 @@
 """The list of transforms, in order, with the reason for the order.
 
 0. canonical: first of all, since the analyses look for loops with an index, and for what is written in terms of it.
+   with_ranks, with_nests_of_one (only for grids): first, as they make nests of loops in order, with stores that
+   with_last_stores sees.
    with_ascending_rows: on whole programs, since it makes kernels of its own for elements that ascend.
    with_expanded_scratch (only for grids): likewise, for scratch tensors with more elements than a thread has room for.
    with_launched_steps (only for grids): then, as kernels with parts of scratch tensors have loops that are independent.

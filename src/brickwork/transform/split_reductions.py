@@ -21,6 +21,7 @@ from brickwork.ir.nodes import (
     Allocate,
     Assign,
     Block,
+    Check,
     Expression,
     For,
     If,
@@ -30,6 +31,7 @@ from brickwork.ir.nodes import (
     Symbol,
     Tensor,
 )
+from brickwork.ir.operators import OPERATORS
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements
 from brickwork.legality import legality
 from brickwork.records import dataclass
@@ -37,7 +39,7 @@ from brickwork.transform.host_device_partition import Partition
 from brickwork.transform.schedule.contract_loops import longest
 from brickwork.transform.schedule.lockstep import runs_in_lockstep
 from brickwork.transform.schedule.register_tile import UNROLLED
-from brickwork.transform.scratch import Names, identity, joins
+from brickwork.transform.scratch import ONCE, Names, identity, joins
 from brickwork.transform.verbs.split import count_of, cut
 
 
@@ -73,12 +75,11 @@ JOINED_LANES = 4
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Two nests that do as one where `condition` holds, with the tensors between them, and facts about these."""
+    """Nests that do as one where `condition` holds, with the tensors between them, and facts about these."""
 
     condition: Expression
     made: tuple[Allocate, ...]
-    parts: For
-    joined: For
+    nests: tuple[For, ...]
     facts: tuple[Expression, ...]
     version: str
 
@@ -88,11 +89,14 @@ def split_version(index: Symbol) -> str:
     return f"pieces {index.name} {index.number}"
 
 
-def split_reductions(levels: Sequence[For], places: Partition, names: Names) -> Split | None:
-    """Return two nests that do as one launch of these levels; None if it is of another kind."""
+def split_reductions(levels: Sequence[For], places: Partition, names: Names, *, careful: bool = False) -> Split | None:
+    """Return nests that do as one launch of these levels; None if it is of another kind.
+
+    Loops of a `careful` body, which checks everything and hardly runs, stay whole.
+    """
     last = levels[-1]
     loop = _accumulating(levels, places)
-    if loop is None or _goes_together(loop):
+    if loop is None or _goes_together(loop) or (careful and effects(loop).fails):
         return None
     place = next(place for place, item in enumerate(last.body) if isinstance(item, For | If))
     before, around, after = last.body[:place], last.body[place], last.body[place + 1 :]
@@ -123,7 +127,39 @@ def split_reductions(levels: Sequence[For], places: Partition, names: Names) -> 
     most = 1 if limits.joined is Role.BLOCK else JOINED_LANES
     outer = [replace(level, role=limits.joined, width=min(level.width, most), across=0) for level in levels]
     parts, facts = cutter.parts(before, around, tensors), (*cutter.facts(tensors),)
-    return Split(condition, made, parts, nested(outer, joined), facts, split_version(loop.index))
+    nests: tuple[For, ...] = parts, nested(outer, joined)
+    if effects(parts).fails:
+        flag, allocate = names.tensor("failed", INT64, 1)
+        made = (*made, allocate)
+        nests = _lowered(flag, names), _raising(parts, flag, names), nested(outer, _unless(flag, joined, names))
+    return Split(condition, made, nests, facts, split_version(loop.index))
+
+
+def _lowered(flag: Tensor, names: Names) -> For:
+    """Return what says that no check has failed."""
+    zero, once = build.integer(0), names.symbol(ONCE, INT64)
+    return For(index=once, start=zero, stop=build.integer(1), body=(names.store(flag, zero, zero),), role=Role.PARALLEL)
+
+
+@legality
+def _raising(nest: For, flag: Tensor, names: Names) -> For:
+    """Return a nest that says so before a check fails: what reads its results is not to store them then."""
+
+    def change(statement: Statement) -> Block:
+        if not isinstance(statement, Check):
+            return (statement,)
+        raised = names.store(flag, build.integer(0), build.integer(1))
+        failed = build.logical_not(statement.condition)
+        indivisible = replace(raised, combine=OPERATORS["maximum"])
+        return If(condition=failed, then=(indivisible,), loc=statement.loc), statement
+
+    return replace(nest, body=rewrite_statements(nest.body, change))
+
+
+def _unless(flag: Tensor, block: Block, names: Names) -> Block:
+    """Return what runs a block if no check has failed."""
+    zero = build.integer(0)
+    return (If(condition=build.apply("eq", names.load(flag, zero), zero), then=block),)
 
 
 def _limits(last: For, loop: For) -> Limits:
@@ -248,7 +284,8 @@ def _accumulating(levels: Sequence[For], places: Partition) -> For | None:
     loop = _only_loop(body, frozenset())
     if loop is None or not loop.reductions:
         return None
-    if effects(body).fails or effects(loop).stores:
+    others = [node for node in body if not any(inner is loop for inner in statements(node))]
+    if effects(others).fails or effects(loop).stores:
         return None
     inside = {level.index for level in levels} | assigned_symbols(body)
     return loop if Partition(places.device | inside).is_known(loop.start, loop.stop) else None

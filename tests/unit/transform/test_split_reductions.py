@@ -7,8 +7,9 @@ from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
+from brickwork.ir.effects import effects
 from brickwork.ir.interpret import run_program
-from brickwork.ir.nodes import Allocate, Constant, For, If, Launch, Reduction, Role, Size, Symbol
+from brickwork.ir.nodes import Allocate, Constant, For, If, Launch, Reduction, Role, Size, Store, Symbol
 from brickwork.ir.operators import OPERATORS
 from brickwork.ir.signature import Signature
 from brickwork.ir.verify import verify_program
@@ -460,3 +461,32 @@ def twice(x: torch.Tensor, out: torch.Tensor) -> None:
 @pytest.mark.parametrize("function", [triangle, in_order, twice])
 def test_other_nests_stay_whole(function):
     assert parts_of(pieces_of(function, torch.ones(3, 3), torch.ones(3))) == []
+
+
+def picked(at: torch.Tensor, x: torch.Tensor, out: torch.Tensor) -> None:
+    for j in range(x.shape[1]):
+        s = out[j]
+        for i in range(at.shape[0]):
+            s += x[at[i], j]
+        out[j] = s
+
+
+def test_what_is_checked_is_cut_and_joined_only_if_no_check_failed():
+    generator = torch.Generator().manual_seed(3)
+    at = torch.randint(-5, 5, (23,), generator=generator)
+    x = torch.randint(-9, 9, (5, 4), generator=generator).float()
+    out = torch.arange(4.0)
+    pieces = pieces_of(picked, at, x, out)
+    assert {*parts_of(pieces)} == {3}
+    memories = [to_memory(each.clone()) for each in (at, x, out)]
+    run_program(pieces, memories, check=True)
+    assert torch.equal(to_tensor(memories[-1]), out + x[at].sum(0))
+    choice = next(node for node in walk(pieces) if isinstance(node, If) and node.version.startswith("pieces"))
+    lowered, parts, joined = [item.kernel for item in choice.then if isinstance(item, Launch)]
+    (flag,) = [tensor for tensor in lowered.tensors if tensor.name == "failed"]
+    raised = [node for node in walk(parts.body) if isinstance(node, Store) and node.tensor == flag]
+    assert {each.combine and each.combine.name for each in raised} == {"maximum"}
+    assert all(flag in kernel.tensors for kernel in (lowered, parts, joined))
+    (test,) = [node for node in walk(joined.body) if isinstance(node, If) and flag in effects(node.condition).loads]
+    outside = [node for node in walk(joined.body) if isinstance(node, Store)]
+    assert outside == [node for node in walk(test.then) if isinstance(node, Store)] != []
