@@ -2,7 +2,7 @@
 
     for k in range(n): check group != 0; s += x[k] * scale[k // group]   ->   if group != 0: the loops without the check
 
-Loops that check something are neither cut into pieces nor contractions. Where a condition does not hold, the loops run
+Loops that check something are no contractions. Where a condition does not hold, the loops run
 as they are written, and the check fails where it is reached.
 """
 
