@@ -14,6 +14,7 @@ from brickwork.frontend.source import parse
 from brickwork.op import Op
 from brickwork.pytorch.first_call import kinds_of_call
 from brickwork.pytorch.schema import checked_name, own_name
+from brickwork.pytorch.stages import named_stage
 from brickwork.pytorch.stats import Stats
 from brickwork.pytorch.untraced import is_traced, run_by_tracers, trace_again
 from brickwork.runtime.traceback import OwnFramesHidden
@@ -89,7 +90,7 @@ class UntypedOp(Op):
 
     def inspect(self, stage: Any, /, *arguments: Any, **named: Any) -> str:
         """Return one stage of the compilation as text, as `Op.inspect`."""
-        return UntypedOp._ask(self, Op.inspect, arguments, named, stage)
+        return UntypedOp._ask(self, Op.inspect, arguments, named, named_stage(stage, self.name))
 
     def warmup(self, /, *arguments: Any, **named: Any) -> None:
         """Compile for arguments like these, as `Op.warmup`."""

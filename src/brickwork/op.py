@@ -38,7 +38,7 @@ from brickwork.pytorch.random_keys import draw_key, with_key
 from brickwork.pytorch.register import DEFAULT, Registration, family_name, forget_traces, register
 from brickwork.pytorch.schema import KEY, OUT, derive
 from brickwork.pytorch.specialise import Specialiser, Tools, complete, place_of
-from brickwork.pytorch.stages import BACKWARD, Stage, stage_text
+from brickwork.pytorch.stages import BACKWARD, Stage, named_stage, stage_text
 from brickwork.pytorch.stats import Specialisation, Stats
 from brickwork.pytorch.tensor_devices import at_default_device, device_of, made_like_arguments
 from brickwork.pytorch.tune import Tuner, Tuning
@@ -430,9 +430,10 @@ class Op(Handle):
 
         Raises:
             ValueError: There is no such stage, or nothing was compiled yet.
+            TypeError: An argument stands where the stage belongs.
         """
         with OwnFramesHidden():
-            return self._stage(stage, arguments, named)
+            return self._stage(named_stage(stage, self.name), arguments, named)
 
     def _stage(self, stage: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> str:
         if stage.startswith(BACKWARD):

@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from contextlib import nullcontext
 from dataclasses import replace
+from itertools import islice
 from unittest.mock import patch
 
 import pytest
@@ -55,6 +56,10 @@ def test_programs_are_varied():
             ".append(",
             ".pop()",
             "_ = ",
+            "c: Setup",
+            "c: str",
+            "bisect.",
+            "heapq.",
         ):
             words[word] += word in body
         for item in case.arguments:
@@ -64,6 +69,14 @@ def test_programs_are_varied():
                 )
     assert min(words.values()) >= 5, words
     assert min(tensors.values()) >= 5, tensors
+
+
+def test_objects_and_texts_are_arguments(tmp_path):
+    """Objects are given to operators whole, and to all else by their parts."""
+    for words in ("c: Setup", "c: str"):
+        cases = (case for case in map(case_of_seed, SEEDS) if words in case.source and len(case.source) < 4000)
+        seen = sum((examine(case, tmp_path) for case in islice(cases, 3)), Counter())
+        assert seen["compared"], seen
 
 
 def test_programs_index_with_integers_that_loops_carry():

@@ -11,7 +11,7 @@ from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64
 from brickwork.ir.interpret import Memory
 from brickwork.ir.nodes import TensorType
 from brickwork.ir.scalar_semantics import Number
-from brickwork.ir.signature import AbsentType, ArgumentType, ListType, ScalarType, TensorListType
+from brickwork.ir.signature import AbsentType, ArgumentType, ListType, ScalarType, TensorListType, TextType
 
 
 def to_memory(tensor: torch.Tensor) -> Memory:
@@ -38,6 +38,8 @@ def argument_type(value: Any) -> ArgumentType:
             return TensorType(dtype, value.ndim, value.is_contiguous(), axes[-1] if axes else None)
         case None:
             return AbsentType()
+        case str():
+            return TextType(value)
         case bool():
             return ScalarType(BOOL)
         case int():

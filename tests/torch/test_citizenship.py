@@ -295,6 +295,38 @@ def test_two_processes_compile_into_one_cache(tmp_path):
     assert [(each.communicate()[1], each.returncode) for each in running] == [(b"", 0), (b"", 0)]
 
 
+@bw.op("bwcitizen::slow_")
+def slow_(x: torch.Tensor, turns: int) -> None:
+    for t in range(turns):
+        for i in range(len(x)):
+            x[i] = x[i] * 0.5 + 1.0
+    for i in range(len(x)):
+        x[i] = turns
+
+
+def test_an_interrupted_call_ends_before_it_raises():
+    """Handlers of signals wait for the end of a call, and see all of what it stores."""
+    x, turns, after = torch.zeros(1 << 12), 100_000, []
+    slow_(x, 1)
+
+    def handler(*_):
+        after.append(x.unique().tolist())
+        raise KeyboardInterrupt
+
+    previous = signal.signal(signal.SIGINT, handler)
+    try:
+        timer = threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):  # noqa: PT012  # the handler runs at the next step of Python, if not there
+            timer.start()
+            slow_(x, turns)
+            timer.join()
+            time.sleep(0.1)
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    assert after == [[turns]]
+    assert x.unique().tolist() == [turns]
+
+
 def test_an_interrupted_compilation_leaves_things_usable(monkeypatch):
     def zeroed(x: torch.Tensor) -> None:
         for i in range(x.shape[0]):

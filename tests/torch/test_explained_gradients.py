@@ -183,6 +183,21 @@ def test_stages():
         timex.inspect("backward ptx", *arguments)
 
 
+def test_arguments_in_place_of_a_stage():
+    @bw.op
+    def unsaid(x):
+        out = torch.empty_like(x)
+        for i in range(x.shape[0]):
+            out[i] = x[i]
+        return out
+
+    for operator, name in ((squares_, "squares_"), (unsaid, "unsaid")):
+        with pytest.raises(TypeError, match=rf"{name}.inspect\('ir', ...\); it got Tensor. Stages: ir, schedule, llvm"):
+            operator.inspect(torch.randn(3))
+    assert "squares_" in squares_.inspect("ir", torch.randn(3), steps=2)
+    assert "unsaid" in unsaid.inspect("ir", torch.randn(3))
+
+
 def test_nothing_to_explain():
     ids = torch.tensor([1, 2])
     with pytest.raises(ValueError, match="no float tensor among these arguments"):

@@ -246,7 +246,8 @@ def range_trips(axis: Range, loc: Location) -> Expression:
             return distance
         return add(apply("floordiv", sub(distance, one, loc), step, loc=loc), one, loc)
 
-    backward = apply("neg", axis.step, loc=loc)
+    # The least integer has no negative; the one above it goes as often.
+    backward = apply("neg", apply("maximum", axis.step, integer(-(2**63) + 1, loc), loc=loc), loc=loc)
     if isinstance(axis.step, Constant):
         ascending = axis.step.value > 0
         return count(axis.start, axis.stop, axis.step) if ascending else count(axis.stop, axis.start, backward)

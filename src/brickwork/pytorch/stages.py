@@ -37,6 +37,17 @@ DEVICE_STAGES = ("device", "ptx", "sass", "resources")
 """Those that are made of a kernel when they are looked at."""
 
 
+def named_stage(stage: object, operator: str) -> str:
+    """Return the name of a stage; raise TypeError where an argument of a call stands in its place."""
+    if isinstance(stage, str):
+        return stage
+    short = operator.rpartition("::")[2]
+    raise TypeError(
+        f"{short}.inspect takes the name of a stage before the arguments of a call, as in {short}.inspect('ir', ...); "
+        f"it got {type(stage).__name__}. Stages: ir, schedule, llvm, asm; on GPUs also device, ptx, sass, resources"
+    )
+
+
 def stage_text(artifact: Artifact, stage: str, numbers: Sequence[Any] | None, target: Target) -> str:
     """Return a stage of a compilation as text; `numbers` are the arguments of a call as sizes and numbers."""
     if stage in artifact.stages and not (stage == "device" and artifact.kernels):

@@ -118,7 +118,7 @@ def _row(loop: For, tensor: Tensor) -> Row | None:
     # A loop whose end changes in the loop around is not surely reached.
     ways = ((store.access, reached((loop,), frozenset((store.access,)))) for store in stores)
     for number, conditions in ways:
-        if conditions is not None and effects(conditions).plain:
+        if conditions is not None:
             return Row(accesses, axes[0], stop, number, conditions)
     return None
 

@@ -76,18 +76,18 @@ def _sum_of(loop: For, stored: Statement, live: frozenset[Symbol]) -> ColumnSum 
         return None
     users = [node for node in loop.body if symbol in effects(node).reads | effects(node).assigns]
     match users:
-        case [Assign(value=value) as begin, For() as nest, last] if last is stored and build.is_constant(value, 0):
+        case [Assign(value=value) as begin, For() as nest, _] if build.is_constant(value, 0):
             pass
         case _:
             return None
     place = (*store.indices, *condition)
-    if reduction_of((nest,), symbol) != "add" or symbol in read_symbols(place) or not effects(place).plain:
+    if reduction_of((nest,), symbol) != "add" or not effects(place).plain:
         return None
     computed = _computed(loop)
     others = [node for node in loop.body if node not in computed]
     if (read_symbols(place) | read_symbols(node.value for node in computed)) & assigned_symbols(others):
         return None
-    if len({node.symbol for node in computed}) < len(computed) or effects(loop.body).leaves:
+    if len({node.symbol for node in computed}) < len(computed):
         return None
     return ColumnSum(begin, nest, stored)
 

@@ -13,12 +13,12 @@ Invariant: such a kernel runs where launches and the whole grid take less time f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.atomic_updates import find_updates
-from brickwork.analysis.scalars import NONE, live_after_loops, live_before
+from brickwork.analysis.scalars import NONE, live_before
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL
@@ -80,11 +80,11 @@ def _launched(kernel: Kernel, target: Target) -> tuple[Expression, Kernel] | Non
     if not any(map(_has_steps, exchanged.body)):
         return None
     analysis = find_updates(exchanged, analyse(exchanged) if orders else analysis)
-    live, names = live_after_loops(exchanged.body), names_of((exchanged,), 0)
+    names = names_of((exchanged,), 0)
     ranges = Ranges(frozenset(kernel.scalars) - assigned_symbols(kernel.body))
     condition, body, launched = build.constant(True, BOOL), list[Statement](), frozenset[Symbol]()
     for statement in exchanged.body:
-        found = steps_of(statement, analysis, live) if _has_steps(statement) else None
+        found = steps_of(statement, analysis) if _has_steps(statement) else None
         worth = None if found is None else _are_worth_it(found, ranges, target)
         if found is None or worth is None:
             body.append(statement)
@@ -109,20 +109,21 @@ def _has_steps(statement: Statement) -> bool:
 
 
 @legality
-def steps_of(statement: Statement, analysis: Analysis, live: Mapping[Symbol, frozenset[Symbol]]) -> Steps | None:
-    """Return independent loops around loops in order, if these can be cut; `live` are variables read after loops."""
+def steps_of(statement: Statement, analysis: Analysis) -> Steps | None:
+    """Return independent loops around loops in order, if these can be cut.
+
+    Nothing in independent loops leaves them, or rebinds tensors, and no variable passes out of them.
+    """
     levels = _levels(statement, analysis)
     if not levels:
         return None
     body = levels[-1].body
     inside = effects(body)
-    if inside.fails or inside.rebinds or inside.leaves or inside.declares:
-        return None
-    if live[levels[0].index] & assigned_symbols(levels[0]):
+    if inside.fails or inside.declares:
         return None
     parts = cut(body)
-    steps = tuple(part[0] for part in parts if len(part) == 1 and isinstance(part[0], For))
-    steps = tuple(item for item in steps if _is_step(item, levels, analysis))
+    first = (part[0] for part in parts)
+    steps = tuple(item for item in first if isinstance(item, For) and _is_step(item, levels, analysis))
     return Steps(levels, parts, steps) if steps else None
 
 
@@ -133,8 +134,6 @@ def _levels(statement: Statement, analysis: Analysis) -> tuple[For, ...]:
     while isinstance(statement, For):
         verdict = analysis.loops[statement.index]
         if not verdict.independent or verdict.reductions or statement.claimed:
-            break
-        if read_symbols((statement.start, statement.stop)) & {loop.index for loop in found}:
             break
         found.append(statement)
         if len(statement.body) != 1:
@@ -158,13 +157,14 @@ def cut(block: Block) -> tuple[Block, ...]:
 
 @legality
 def _is_step(loop: For, levels: Sequence[For], analysis: Analysis) -> bool:
-    """Whether a loop in order is the same for all iterations around, passes nothing on, and has nests inside."""
+    """Whether a loop in order is the same for all iterations around, and nests are all that it has inside.
+
+    What one iteration passes to the next, nests read, so that they are in order, or something beside them does.
+    """
     changing = assigned_symbols((*levels,))
     if analysis.loops[loop.index].independent or loop.claimed or read_symbols((loop.start, loop.stop)) & changing:
         return False
-    if effects((loop.start, loop.stop)).loads or live_before(loop.body, NONE) & assigned_symbols(loop.body):
-        return False
-    return all(len(part) == 1 and _is_nest(part[0], analysis) for part in cut(loop.body))
+    return not effects((loop.start, loop.stop)).loads and all(_is_nest(item, analysis) for item in loop.body)
 
 
 def _is_nest(statement: Statement, analysis: Analysis) -> bool:

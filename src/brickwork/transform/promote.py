@@ -191,7 +191,9 @@ def _reached_in(
         case For(start=start, stop=stop, body=body):
             inner = reached(body, numbers, changing)
             condition = build.apply("lt", start, stop, loc=statement.loc)
-            return (condition, *inner) if inner is not None and not _touches(condition, changing) else None
+            if inner is None or _touches(condition, changing) or not effects(condition).plain:
+                return None
+            return (condition, *inner)
         case If(condition=condition, then=then, otherwise=otherwise):
             inner = reached(then, numbers, changing)
             if inner is None or _touches(condition, changing) or not effects(condition).plain:
@@ -211,15 +213,14 @@ def _touches(value: Expression, changing: frozenset[Symbol | Tensor]) -> bool:
 @legality
 def _one_of(ways: Sequence[tuple[Expression, ...] | None]) -> tuple[Expression, ...] | None:
     """Return the conditions under which one of several statements is reached."""
-    known = [*dict.fromkeys(way for way in ways if way is not None)]
-    if not known or None in ways:
+    either: list[Expression] = []
+    for way in dict.fromkeys(ways):
+        if way is None:
+            return None
+        either.append(reduce(lambda one, other: build.apply("logical_and", one, other), way))
+    if not either:
         return None
-    if len(known) == 1:
-        return known[0]
-    if not all(effects(way).plain for way in known):
-        return None
-    either = (reduce(lambda one, other: build.apply("logical_and", one, other), way) for way in known)
-    return (reduce(lambda one, other: build.apply("logical_or", one, other), either),)
+    return ways[0] if len(either) == 1 else (reduce(lambda one, other: build.apply("logical_or", one, other), either),)
 
 
 @legality

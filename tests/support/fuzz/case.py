@@ -51,7 +51,7 @@ class TensorArgument:
 
 @dataclass(frozen=True, slots=True)
 class NumberArgument:
-    """An int, a float, a bool, a list of them, or None for a tensor that may be left out."""
+    """An int, a float, a bool, a list of them, a text, or None for a tensor that may be left out."""
 
     name: str
     value: Any

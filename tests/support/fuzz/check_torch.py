@@ -28,7 +28,7 @@ from brickwork.diagnostics.errors import CompileError
 from brickwork.frontend.definition import Definition, define
 from support.fuzz.case import Case
 from support.fuzz.check import FoundError
-from support.fuzz.execute import FAILURES
+from support.fuzz.execute import FAILURES, with_objects
 from support.gpu import moved
 
 STEP = 1e-6
@@ -191,7 +191,7 @@ class Generated:
     def __init__(self, case: Case, definition: Definition, device: str) -> None:
         """Register the operator, and make its arguments."""
         digest = hashlib.sha256(case.source.encode()).hexdigest()[:16]
-        self._operator: Callable[..., Any] = bw.op(f"fuzz::program_{digest}")(definition.source.function)
+        self._operator = with_objects(definition, bw.op(f"fuzz::program_{digest}")(definition.source.function))
         self._arguments = moved(case.make(), device)
         self._floats = [place for place, item in enumerate(self._arguments) if is_float(item)]
         names = [definition.parameters[place].name for place in self._floats]

@@ -18,6 +18,7 @@ import brickwork as bw
 from brickwork.codegen import parallel
 from brickwork.diagnostics.errors import CompileError
 from brickwork.frontend.definition import Definition
+from brickwork.frontend.parameter_parts import Form
 from brickwork.ir.dtypes import DTYPES, DType
 from brickwork.ir.interpret import Memory, run_program
 from brickwork.ir.nodes import Assign, For, Kernel, Launch, Program
@@ -199,7 +200,24 @@ def operator_of(definition: Definition) -> Callable[..., Any]:
         return definition
 
     with patch.object(sys.modules["brickwork.op"], "define", known):
-        return bw.op(f"fuzz::program_{name}")(definition.source.function)
+        return with_objects(definition, bw.op(f"fuzz::program_{name}")(definition.source.function))
+
+
+def with_objects(definition: Definition, operator: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an operator that is called with the parts of its objects, which it takes whole."""
+    if definition.given is None:
+        return operator
+    forms = [*definition.given.forms.values()]
+
+    def call(*parts: Any, **named: Any) -> Any:
+        rest = iter(parts)
+
+        def made(form: Form | str | None) -> Any:
+            return form.kind(*(made(part) for _, part in form.fields)) if isinstance(form, Form) else next(rest)
+
+        return operator(*map(made, forms), **named)
+
+    return call
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from dataclasses import replace
 from support.fuzz.carried import carried_nest
 from support.fuzz.case import Argument, Case, Data, Layout, NumberArgument, TensorArgument
 from support.fuzz.kept_values import keep_values
+from support.fuzz.objects import Objects, use_objects
 from support.fuzz.patterns import pattern
 from support.fuzz.phrases import HELPERS, Phrases
 from support.fuzz.scope import Array, Scope, Whole, extent, joined
@@ -62,8 +63,9 @@ def case_of_seed(seed: int) -> Case:
     last = () if given is None else (given,)
     both = result is not None and scope.chance(0.3)
     keep_values(writer, seed)
-    source_text = _with_pairs(_source(scope, writer.lines, result, both=both, whole=whole), seed)
-    return Case(source_text, (*arguments, *numbers, *last), seed)
+    objects = use_objects(writer, seed)
+    source_text = _with_pairs(_source(scope, writer.lines, objects, result, both=both, whole=whole), seed)
+    return Case(source_text, (*arguments, *numbers, *objects.arguments, *last), seed)
 
 
 def _with_pairs(text: str, seed: int) -> str:
@@ -80,11 +82,12 @@ def _start(source: random.Random, sizes: list[int], *, failing: bool) -> int:
     return source.choice((0, 1, 2, max(long - 1, 0), source.randint(0, max(long - 1, 0)), long))
 
 
-def _source(scope: Scope, lines: list[str], result: str | None, *, both: bool, whole: bool) -> str:
+def _source(scope: Scope, lines: list[str], objects: Objects, result: str | None, *, both: bool, whole: bool) -> str:
     """Return a module with the program."""
     tensors = [array for array in scope.arrays if array.name != "result"]
     parameters = ", ".join(f"{array.name}: torch.Tensor" for array in tensors)
-    optional = ", o: Optional[torch.Tensor]" if scope.optional else ""
+    optional = f", {objects.parameter}" if objects.parameter else ""
+    optional += ", o: Optional[torch.Tensor]" if scope.optional else ""
     returns = "tuple[torch.Tensor, torch.Tensor]" if both else "torch.Tensor" if result else "None"
     head = f"def generated({parameters}, m: int, h: float, flag: bool, b: int, g: int{optional}) -> {returns}:"
     begin = [
@@ -93,8 +96,11 @@ def _source(scope: Scope, lines: list[str], result: str | None, *, both: bool, w
         f"    s, t, k = {'0' if whole else '0.0'}, 0, 1",
     ]
     end = [f"    return {'result, torch.zeros_like(result)' if both else 'result'}"] if result else []
-    imports = "import math\nfrom typing import NamedTuple, Optional\n\nimport torch\n\nimport brickwork as bw\n"
-    return "\n".join((imports, "", HELPERS, "", head, *begin, *lines, *end, ""))
+    imports = (
+        f"{objects.before}import math\nfrom dataclasses import dataclass\nfrom typing import NamedTuple, Optional\n"
+    )
+    imports += "\nimport torch\n\nimport brickwork as bw\n"
+    return "\n".join((imports, "", HELPERS, objects.classes, "", head, *begin, *lines, *end, ""))
 
 
 def _tensors(scope: Scope, *, failing: bool, whole: bool) -> tuple[Argument, ...]:

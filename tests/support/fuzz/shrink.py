@@ -142,7 +142,7 @@ def _plainer(case: Case) -> Iterator[Case]:
             options += [replace(item, dtype="float64")] if item.dtype not in {"float64", "int64"} else []
             options += [replace(item, data="zeros"), replace(item, data="small")] if item.data != "zeros" else []
             options += [replace(item, shift=0)] if item.shift else []
-        elif item.value not in {None, 0, 1}:
+        elif item.value not in {None, 0, 1} and not isinstance(item.value, str):
             options += [replace(item, value=type(item.value)(value)) for value in (0, 1)]
         for option in options:
             yield replace(case, arguments=(*case.arguments[:place], option, *case.arguments[place + 1 :]))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from brickwork.analysis.contractions import Contraction, find_contraction
+from brickwork.analysis.contractions import Contraction, _equal, find_contraction
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.nodes import Assign, Expression, For, If, Load, Role, Statement, Symbol, Tensor
@@ -121,3 +121,11 @@ def _parts(value: Expression) -> list[Expression]:
 def test_other_conditions_choose_none(statement: Statement) -> None:
     terms = (Assign(symbol=T, value=load(A, i, k)), statement, add(t, load(B, k, j)))
     assert found(loop(K, SEVEN, *terms)) is None
+
+
+def test_sizes_are_equal_where_facts_lead_from_one_to_the_other() -> None:
+    first, second, third, fourth = (build.size(tensor, axis) for tensor in (A, B) for axis in (0, 1))
+    facts = [build.apply("eq", second, third), build.apply("eq", first, second)]
+    assert {*_equal(first, facts)} == {first, second, third}
+    assert {*_equal(first, facts[:1])} == {first}
+    assert {*_equal(fourth, facts)} == {fourth}

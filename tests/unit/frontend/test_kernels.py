@@ -273,6 +273,23 @@ def test_run_time_steps(bounds):
     assert out == [x if i in range(*bounds) else 0.0 for i, x in enumerate([1.0, 2.0, 3.0, 4.0, 5.0])]
 
 
+LEAST, MOST = -(2**63), 2**63 - 1
+
+
+@pytest.mark.parametrize("bounds", [(0, 5, LEAST), (4, 0, LEAST), (4, 4, LEAST), (0, 5, MOST), (4, 0, LEAST + 1)])
+def test_steps_at_the_limits_of_64_bits(bounds):
+    test_run_time_steps(bounds)
+
+    def at_once(x: Tensor, first: int, last: int) -> Tensor:
+        out = torch.zeros_like(x)
+        for i in range(first, last, -9223372036854775808):
+            out[i] += x[i]
+        return out
+
+    (out,) = run(at_once, memory([1.0, 2.0, 3.0, 4.0, 5.0]), *bounds[:2])
+    assert [*map(bool, out)] == [i in range(*bounds[:2], LEAST) for i in range(5)]
+
+
 def test_a_step_of_zero_is_an_error():
     with pytest.raises(ValueError, match="must not be zero"):
         run(steps, memory([1.0]), 0, 1, 0)

@@ -133,6 +133,15 @@ def other_rows(p: torch.Tensor, q: torch.Tensor, x: torch.Tensor):
             x[e] = s
 
 
+def rows_of_both(p: torch.Tensor, q: torch.Tensor, x: torch.Tensor):
+    for i in range(len(p) - 1):
+        for e in range(p[i], p[i + 1]):
+            x[e] = x[e] * 2
+    for j in range(len(q) - 1):
+        for e in range(q[j], q[j + 1]):
+            x[e] = x[e] + 1
+
+
 def other_ends(p: torch.Tensor, q: torch.Tensor, x: torch.Tensor):
     """Begin rows by one tensor, and end them by another."""
     for i in range(min(len(p), len(q)) - 1):
@@ -234,6 +243,11 @@ def test_loops_over_rows_are_independent_where_their_ends_ascend(function, argum
 @pytest.mark.parametrize(("function", "arguments"), [case[:2] for case in CASES])
 def test_loops_over_rows_are_the_same_however_they_are_run(function, arguments) -> None:
     same(function, *arguments)
+
+
+@pytest.mark.parametrize(("ascends", "loops"), [("p", "i"), ("q", "j"), ("pq", "ij"), ("", "")])
+def test_rows_of_a_tensor_are_apart_where_it_ascends_itself(ascends: str, loops: str) -> None:
+    assert independent(rows_of_both, ENDS, ENDS, X, ascends=ascends) == loops
 
 
 def test_what_ascends_is_asked_of_both_ends() -> None:

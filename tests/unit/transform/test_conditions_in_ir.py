@@ -285,6 +285,14 @@ def freed(monkeypatch, free, more, *, updates=True, inner=True):
     return found
 
 
+def test_loops_that_are_launched_belong_to_no_nest():
+    nest = loop(I, 0, 9, loop(J, 0, 9, store(Y, (I,), ONE)))
+    assert interchange._band(nest, frozenset()) == (nest, nest.body[0])
+    assert interchange._band(nest, frozenset((J,))) == (nest, nest.body[0])
+    assert interchange._band(nest, frozenset((I,))) == ()
+    assert interchange._band(replace(nest, claimed=True), frozenset()) == ()
+
+
 def test_updates_are_atomic_where_a_loop_in_order_keeps_all_others_from_threads(monkeypatch):
     assert freed(monkeypatch, (), (I,)) == {I}
     assert freed(monkeypatch, (I,), (I,)) == {I}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,10 +12,10 @@ from torch import Tensor
 import brickwork as bw
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.atomic_updates import find_updates
-from brickwork.analysis.scalars import live_after_loops
 from brickwork.ir import build
+from brickwork.ir.dtypes import INT64
 from brickwork.ir.interpret import Memory
-from brickwork.ir.nodes import Apply, For, If, Launch, Node, Role, Size, TensorParameter
+from brickwork.ir.nodes import Apply, Cast, For, If, Launch, Load, Node, Role, Size, TensorParameter
 from brickwork.ir.walk import rewrite, statements, walk
 from brickwork.transform import launched_steps
 from brickwork.transform.launched_steps import STEPS, cut, steps_of, with_launched_steps
@@ -277,6 +278,70 @@ def steps_at_once(f: Tensor, g: Tensor, c: Tensor, n: int) -> None:
                 f[b, s] = a
 
 
+def kept_from_nest_to_nest(f: Tensor, g: Tensor, c: Tensor, n: int) -> None:
+    """All nests are for threads, and a list passes between them."""
+    for b in range(f.shape[0]):
+        r = [0.0, 0.0, 0.0, 0.0]
+        for s in range(n):
+            for i in range(f.shape[1]):
+                a = 0.0
+                for j in range(g.shape[1]):
+                    a += g[b, j]
+                f[b, i] = a + r[i]
+            for j in range(4):
+                r[j] = f[b, j] * 0.125
+            for j in range(g.shape[1]):
+                g[b, j] = f[b, j] * 0.5
+
+
+def from_other_starts(f: Tensor, g: Tensor, c: Tensor, n: int) -> None:
+    for b in range(f.shape[0]):
+        for s in range(b, n):
+            for i in range(f.shape[1]):
+                a = 0.0
+                for j in range(g.shape[1]):
+                    a += g[b, j]
+                f[b, i] = a
+            for j in range(g.shape[1]):
+                g[b, j] = f[b, 0] * 0.5
+
+
+def at_once_beside_another(f: Tensor, g: Tensor, c: Tensor, n: int) -> None:
+    for b in range(f.shape[0]):
+        for s in range(f.shape[1]):
+            for i in range(1):
+                a = 0.0
+                for j in range(g.shape[1]):
+                    a += c[b, j]
+                f[b, s] = a
+        for j in range(g.shape[1]):
+            g[b, j] = f[b, 0] * 0.5
+
+
+def claimed_steps(f: Tensor, g: Tensor, c: Tensor, n: int) -> None:
+    for b in range(f.shape[0]):
+        for s in bw.prange(n):
+            for i in range(f.shape[1]):
+                a = 0.0
+                for j in range(g.shape[1]):
+                    a += c[b, j]
+                f[b, i] = a
+            for j in range(g.shape[1]):
+                g[b, j] = c[b, j] * 0.5
+
+
+def triangle(f: Tensor, g: Tensor, c: Tensor, n: int) -> None:
+    """Independent loops of which one ends where the other one is."""
+    for b in range(c.shape[0]):
+        for h in range(b + 1):
+            for s in range(n):
+                for i in range(1):
+                    a = i * 0.5
+                    for j in range(g.shape[1]):
+                        a += g[0, j]
+                    c[b, h] = c[b, h] * 0.5 + a
+
+
 TAKEN = [balanced, states, summed_up]
 REFUSED = [
     passed_on,
@@ -293,6 +358,9 @@ REFUSED = [
     read_behind,
     one_thread_in_between,
     steps_at_once,
+    kept_from_nest_to_nest,
+    from_other_starts,
+    at_once_beside_another,
 ]
 
 
@@ -303,8 +371,8 @@ def arguments() -> tuple[Memory | int, ...]:
 def found(function: Callable[..., object]) -> list[list[str]]:
     """Return the independent loops around steps, and the steps, of each nest that has some."""
     kernel = kernel_of(function, *arguments())
-    analysis, live = find_updates(kernel, analyse(kernel)), live_after_loops(kernel.body)
-    taken = (steps_of(node, analysis, live) for node in kernel.body)
+    analysis = find_updates(kernel, analyse(kernel))
+    taken = (steps_of(node, analysis) for node in kernel.body)
     return [[loop.index.name for loop in (*each.levels, *each.steps)] for each in taken if each is not None]
 
 
@@ -313,12 +381,30 @@ def test_steps(function: Callable[..., object]) -> None:
     assert found(function) == [["b", "s" if function is not states else "t"]]
 
 
-@pytest.mark.parametrize("function", REFUSED)
+def test_independent_loops_may_end_where_others_are() -> None:
+    assert found(triangle) == [["b", "h", "s"]]
+
+
+@pytest.mark.parametrize("function", [*REFUSED, claimed_steps])
 def test_what_are_no_steps(function: Callable[..., object]) -> None:
     assert found(function) == []
 
 
-@pytest.mark.parametrize("function", [*TAKEN, recurrent, *REFUSED])
+def test_steps_that_elements_count_are_no_steps() -> None:
+    kernel = kernel_of(balanced, *arguments())
+    element = next(node for node in walk(kernel) if isinstance(node, Load) and node.tensor.name == "c")
+    element = replace(element, indices=(build.integer(0), build.integer(0)), access=1000)
+    count = Cast(operand=element, dtype=INT64)
+    for bound in ("start", "stop"):
+
+        def counted(node: Node, bound: str = bound) -> Node:
+            return replace(node, **{bound: count}) if isinstance(node, For) and node.index.name == "s" else node
+
+        changed = replace(kernel, body=tuple(rewrite(statement, counted) for statement in kernel.body))
+        assert steps_of(changed.body[0], find_updates(changed, analyse(changed))) is None
+
+
+@pytest.mark.parametrize("function", [*TAKEN, triangle, recurrent, *REFUSED])
 @pytest.mark.parametrize("launches", [False, True])
 def test_all_ways_give_the_same(
     function: Callable[..., object], launches: bool, monkeypatch: pytest.MonkeyPatch

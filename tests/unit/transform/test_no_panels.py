@@ -223,10 +223,22 @@ def with_one_side_in_both(a: Tensor, b: Tensor, y: Tensor) -> None:
             y[i, j] = s
 
 
+def below_the_diagonal(a: Tensor, b: Tensor, y: Tensor) -> None:
+    """What is added everywhere, or nowhere, is no question of a factor."""
+    n = a.shape[0]
+    for i in range(n):
+        for j in range(n):
+            s = 0.0
+            for k in range(n):
+                if j <= i:
+                    s += a[i, k] * b[k, j]
+            y[i, j] = s
+
+
 OTHERS = [with_one_side_in_both, with_a_check_behind, with_a_loop_behind]
 OTHERS += [a_total, with_another_branch, with_more_behind_a_branch, of_some_rows, with_a_last_value]
 OTHERS += [by_places_under_a_condition, with_a_check, with_a_break, one_after_the_other, of_both, up_and_down]
-OTHERS += [by_a_product, greatest, of_rows_alone]
+OTHERS += [by_a_product, greatest, of_rows_alone, below_the_diagonal]
 
 
 @pytest.mark.parametrize("function", OTHERS)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
 
 from brickwork.analysis.scalars import live_after_loops
+from brickwork.ir import build
+from brickwork.ir.dtypes import INT64
 from brickwork.ir.interpret import Memory, run_program
-from brickwork.ir.nodes import Kernel, Launch, Load, Node, Program, Store
+from brickwork.ir.nodes import Cast, Kernel, Launch, Load, Node, Program, Store
 from brickwork.ir.walk import rewrite, walk
 from brickwork.transform.promote import is_idle_unless_reached, promote, reached
 from support.lowering import Nested, memory, nested, program_of
@@ -211,6 +214,17 @@ def test_when_an_element_is_reached(function: Callable[..., object]) -> None:
     assert (found if found is None else len(found)) == conditions
     live = live_after_loops(kernel.body)[loop.index]
     assert is_idle_unless_reached((loop,), numbers, live) is idle
+
+
+def test_loops_that_elements_end_are_reached_in_no_way_that_is_known() -> None:
+    kernel = kernel_of(whole_total, memory([[1.0]]), memory([1.0, 2.0]))
+    loop = loops_of(kernel)["i"]
+    numbers = frozenset(node.access for node in walk(loop) if isinstance(node, Store))
+    element = next(node for node in walk(loop) if isinstance(node, Load) and node.tensor.name == "a")
+    element = replace(element, indices=(build.integer(0), build.integer(0)), access=1000)
+    assert reached((loop,), numbers) is not None
+    counted = replace(loop, stop=Cast(operand=element, dtype=INT64))
+    assert reached((counted,), numbers) is None
 
 
 def test_all_variables_may_be_read_behind() -> None:

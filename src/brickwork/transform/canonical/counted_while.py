@@ -34,6 +34,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import rewrite_blocks
+from brickwork.legality import legality
 from brickwork.transform.canonical.steps import ADDING, SCALING, is_fixed, limits, step_of
 from brickwork.transform.scratch import Names
 
@@ -68,6 +69,7 @@ def _for(loop: While, before: Sequence[Statement], names: Names) -> For | While:
     )
 
 
+@legality
 def _most(loop: While, before: Sequence[Statement]) -> Iterator[Expression]:
     """Yield the most iterations that a loop can have, by each of its counters."""
     for fact in _facts(loop.condition, _known(loop.prelude)):
@@ -79,6 +81,7 @@ def _most(loop: While, before: Sequence[Statement]) -> Iterator[Expression]:
                 yield from () if most is None else (most,)
 
 
+@legality
 def _length(operator: str, by: int, begin: Expression, compare: str, limit: Expression) -> Expression | None:
     """Return how many iterations there are at most while `counter <compare> limit`."""
     above = compare in {"lt", "le"}
@@ -99,6 +102,7 @@ def _length(operator: str, by: int, begin: Expression, compare: str, limit: Expr
             return None
 
 
+@legality
 def _value(symbol: Symbol, before: Sequence[Statement]) -> Expression | None:
     """Return what a variable holds after some statements, in terms of what has not changed since it was set."""
     changed = frozenset[Symbol]()
@@ -116,6 +120,7 @@ def _value(symbol: Symbol, before: Sequence[Statement]) -> Expression | None:
 # ---------------------------------------------------------------- what holds in an iteration
 
 
+@legality
 def _known(block: Block) -> dict[Symbol, tuple[Expression, ...]]:
     """Return what holds where a variable of a prelude is true.
 
@@ -137,6 +142,7 @@ def _known(block: Block) -> dict[Symbol, tuple[Expression, ...]]:
     return result
 
 
+@legality
 def _facts(condition: Expression, known: Mapping[Symbol, tuple[Expression, ...]]) -> tuple[Expression, ...]:
     """Return the parts of a condition that all hold where it does."""
     match condition:

@@ -122,12 +122,14 @@ class _Jumps:
     again: Live
 
 
+@legality
 def _only_checks(block: Block, after: Live) -> bool:
     """Whether a block leaves nothing that is live after it, and has checks in it."""
     found = effects(block)
     return bool(found.fails) and not found.jumps and after.isdisjoint(found.changes | found.assigns)
 
 
+@legality
 def filled_local(loop: Statement) -> Tensor | None:
     """Return the local that a nest stores each element of, if it does nothing else and loads none of them."""
     bounds: list[tuple[Symbol, Expression]] = []

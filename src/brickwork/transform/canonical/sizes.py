@@ -30,6 +30,7 @@ from brickwork.ir.nodes import (
     Symbol,
 )
 from brickwork.ir.walk import read_symbols, rewrite, rewrite_statements, walk
+from brickwork.legality import legality
 from brickwork.transform.free_variables import with_body
 from brickwork.transform.scratch import Names
 
@@ -91,6 +92,7 @@ def _terms(expression: Expression, given: frozenset[Symbol]) -> Iterator[Apply]:
             pass
 
 
+@legality
 def _is_size(expression: Expression, given: frozenset[Symbol]) -> bool:
     """Whether an integer is computed of sizes and arguments alone."""
     kinds = all(isinstance(node, Constant | Size | Read | Apply) and node.dtype is INT64 for node in walk(expression))

@@ -117,6 +117,18 @@ def stores(given: Program, tensor: Tensor) -> int:
     return sum(isinstance(node, Store) and node.tensor == tensor for node in walk(given.body))
 
 
+def test_a_copy_into_a_larger_tensor_is_made_as_before():
+    given = program(rows(columns(plus(lambda j: load(X, I, j))), columns(plus(lambda j: load(G, I, j)))), copy())
+    assert not stores(changed(given), A)
+    sizes = (op("add", extent(X, 0), 1), extent(X, 1))
+    body = tuple(
+        replace(item, sizes=sizes) if item == Allocate(tensor=R, sizes=given.body[0].sizes) else item
+        for item in given.body
+    )
+    assert body != given.body
+    assert stores(changed(replace(given, body=body)), A)
+
+
 def test_additions_of_loops_after_one_another_are_made_by_the_last_one_and_rounded_once():
     v = symbol("v", FLOAT32)
     nest = rows(
