@@ -514,9 +514,12 @@ class _Gatherer:
 
         def inside() -> Block:
             indices = tuple(self.writer.known(index, names) for index in inverse.indices)
-            start = build.constant(0, total.dtype) if zero else self.names.load(tensor, *indices)
+            # In a loop, iterations may meet on an element: each then updates it, once.
+            apart = not zero and depth > 0
+            start = build.constant(0, total.dtype) if zero or apart else self.names.load(tensor, *indices)
             added = [item for term in terms for item in self.writer.term(term, total, names)]
-            store = replace(self.names.store(tensor, *indices, build.read(total)), loc=terms[0].place.store.loc)
+            value = build.add(self.names.load(tensor, *indices), build.read(total)) if apart else build.read(total)
+            store = replace(self.names.store(tensor, *indices, value), loc=terms[0].place.store.loc)
             body = (Assign(symbol=total, value=start), *added, store)
             return body if inverse.everywhere else self.writer.guarded(inverse.guards, body, names)
 

@@ -167,6 +167,8 @@ def named(verb: Verb) -> tuple[Symbol, ...]:
             return order
         case Fuse(loop, inner):
             return (loop, *inner)
+        case Contract(loop, rows, columns, depth):
+            return (loop, *rows, *columns, depth)
         case _:
             return (verb.loop,)
 
@@ -301,8 +303,22 @@ def planned(verbs: Iterable[Verb]) -> Schedule:
     """Return a schedule of verbs that planners name nest by nest, in an order in which they can be carried out.
 
     First what makes and moves loops, then where they run; what writes iterations out is last, as that renames loops.
+    Updates are left as they are where one thread runs the iterations that meet.
     """
-    return Schedule(tuple(sorted(verbs, key=_turn)))
+    found = [*verbs]
+    apart = {loop for verb in found if _moves_iterations(verb) for loop in named(verb)}
+    kept = (verb for verb in found if not _is_atomic(verb) or verb.loop in apart)
+    return Schedule(tuple(sorted(kept, key=_turn)))
+
+
+def _is_atomic(verb: Verb) -> bool:
+    """Whether a verb says that the updates in a loop are indivisible."""
+    return isinstance(verb, Rfactor) and verb.level is None
+
+
+def _moves_iterations(verb: Verb) -> bool:
+    """Whether iterations of the loops that a verb names run at once, or as others than before."""
+    return verb.jam if isinstance(verb, Unroll) else not _is_atomic(verb)
 
 
 def _turn(verb: Verb) -> int:
