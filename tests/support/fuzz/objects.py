@@ -3,7 +3,7 @@
     c: Setup, a dataclass with a NamedTuple in it           bisect.insort(w, x[i]); bisect.bisect_left(w, s)
     c: str, compared in branches of a loop                  heapq.heappush(w, x[i]); heapq.heappop(w)
 
-One of them is added to one program in five.
+One of them is added to one program in seven.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Objects:
 def use_objects(writer: Writer, seed: int) -> Objects:
     """Write one of these nests into some programs; the seed's other choices stay as they are."""
     own = random.Random(f"objects {seed}")
-    if own.random() > 0.2 or not any(array.written and array.sizes for array in writer.scope.arrays):
+    if own.random() > 0.14 or not any(array.written and array.sizes for array in writer.scope.arrays):
         return Objects()
     writer.scope.random = own
     writer.phrases.readable = list(writer.scope.arrays)
