@@ -514,10 +514,9 @@ class _Finder:
         read = [*update.beside, *(node.value for level in update.levels for node in level), update.value]
         loads: dict[Tensor, list[Expression]] = {}
         around = {step.into.index for step in update.steps if isinstance(step.into, For)}
-        changing = {*update.values, *assigned_symbols(update.beside)}
         for node in walk(read):
             match node:
-                case Read(symbol=symbol) if symbol in self.active and symbol not in changing:
+                case Read(symbol=symbol) if symbol in self.active and symbol not in update.values:
                     return False
                 case Load(tensor=tensor, indices=indices) if tensor in self.active:
                     plain = [_plain(index, update.values) for index in indices]
