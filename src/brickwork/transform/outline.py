@@ -10,7 +10,7 @@ Invariant: nothing on the host waits for the device; variables pass from piece t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import count
 
@@ -164,8 +164,7 @@ def _outline_kernel(
         flag, allocate = names.tensor("passed", BOOL, 1)
         made.append(allocate)
     cutter = _Outliner(kernel, places, names, known, cells, count(), flag, found.tables, carrying, target)
-    body = cutter.block(kernel.body, ())
-    body = body if flag is None else (cutter.launch((names.store(flag, build.integer(0), TRUE),), ()), *body)
+    body = cutter.begun(kernel.body, ())
     yield from _placed((*made, *cutter.made), body)
 
 
@@ -216,6 +215,23 @@ class _Outliner:
         """The variables that the kernel gives new values: what is tested of them may not hold later."""
         return assigned_symbols(self.kernel.body)
 
+    def begun(self, block: Block, facts: tuple[Expression, ...]) -> Block:
+        """Return what the host runs for all of a kernel, with the flag raised first where nests run after a check.
+
+        Where a choice is all there is, that is asked of each branch.
+        """
+        match block:
+            case (If() as choice,) if self.places.is_host(choice):
+                return (self.host(choice, facts, self.begun),)
+            case _ if self.flag is not None and outlives_check(block, self.places):
+                raised = self.launch((self.names.store(self.flag, build.integer(0), TRUE),), ())
+                return (raised, *self.block(block, facts))
+            case _:
+                flag, self.flag = self.flag, None
+                result = self.block(block, facts)
+                self.flag = flag
+                return result
+
     def block(self, block: Block, facts: tuple[Expression, ...]) -> Block:
         """Return what the host runs for a block; `facts` hold in it beside the kernel's."""
         result: list[Statement] = []
@@ -250,16 +266,22 @@ class _Outliner:
         flush()
         return tuple(result)
 
-    def host(self, statement: Statement, facts: tuple[Expression, ...]) -> Statement:
-        """Return a statement that the host runs, with what is in it cut too."""
+    def host(
+        self,
+        statement: Statement,
+        facts: tuple[Expression, ...],
+        branch: Callable[[Block, tuple[Expression, ...]], Block] | None = None,
+    ) -> Statement:
+        """Return a statement that the host runs, with what is in it cut too; `branch` cuts those of a choice."""
+        branch = branch or self.block
         match statement:
             case If(condition=condition, then=then, otherwise=otherwise):
                 lasting = (item for item in _conjuncts(condition) if not read_symbols(item) & self.changing)
-                then = self.block(then, (*facts, *lasting))
+                then = branch(then, (*facts, *lasting))
                 before = self.carrying, self.careful
                 if statement.version.startswith(GUARDS):
                     self.carrying, self.careful = {}, True
-                otherwise = self.block(otherwise, facts)
+                otherwise = branch(otherwise, facts)
                 self.carrying, self.careful = before
                 return replace(statement, then=then, otherwise=otherwise)
             case For(body=body):

@@ -8,10 +8,12 @@ import torch
 from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
 from brickwork.ir.interpret import run_program
+from brickwork.ir.nodes import If, Launch
 from brickwork.ir.parse import parse_program
 from brickwork.ir.signature import Signature
 from brickwork.ir.text import print_program
 from brickwork.ir.verify import verify_program
+from brickwork.ir.walk import walk
 from brickwork.target.cuda import cuda_target
 from brickwork.transform.pipeline import schedule_program
 from support.forms import SIZES, forms
@@ -68,3 +70,34 @@ def test_pieces_are_printed_and_come_back(name):
     _, pieces = programs(name, tuple(map(argument_type, SUITE[name].arguments(7))))
     text = print_program(pieces)
     assert print_program(parse_program(text)) == text
+
+
+def halved(x: torch.Tensor, y: torch.Tensor, out: torch.Tensor) -> None:
+    s = 0.0
+    for i in range(x.shape[0]):
+        s = max(s * 0.5, y[i])
+    for i in range(x.shape[0]):
+        out[i] = x[i] + s
+
+
+def halved_at(x: torch.Tensor, y: torch.Tensor, out: torch.Tensor) -> None:
+    s = 0.0
+    for i in range(x.shape[0]):
+        s = max(s * 0.5, y[int(x[i])])
+    for i in range(x.shape[0]):
+        out[i] = x[i] + s
+
+
+@pytest.mark.parametrize(("function", "fast"), [(halved, False), (halved_at, True)])
+def test_branches_ask_for_failed_checks_only_if_they_check_something(function, fast):
+    x = torch.tensor([0.0, 2.0, 1.0])
+    signature = Signature((argument_type(x),) * 3, device="cuda", narrow=True, aligned=True)
+    pieces, _ = schedule_program(lower(define(function), signature), GPU)
+    verify_program(pieces)
+    (choice,) = [node for node in pieces.body if isinstance(node, If)]
+    for branch, asks in ((choice.then, fast), (choice.otherwise, True)):
+        tensors = [tensor.name for node in walk(branch) if isinstance(node, Launch) for tensor in node.kernel.tensors]
+        assert ("passed" in tensors) is asks
+    arguments = [to_memory(each) for each in (x, x.clone(), torch.zeros(3))]
+    run_program(pieces, arguments, check=True)
+    assert torch.equal(to_tensor(arguments[-1]), x + (2.0 if fast else 1.0))
