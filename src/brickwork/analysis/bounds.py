@@ -187,8 +187,7 @@ def _prove(model: Model, solver: Solver, access: Access, axis: Axis, *, negative
         proof = None if corner.is_constant else _usable(model, Proof(((Comparison(corner),),)))
         if proof is not None:
             return proof
-    wrongs = _wrongs(model, access, goal)
-    if solver.feasible(wrongs) is False:
+    if _is_never_missed(model, solver, access, goal):
         return Proof(())
     if not model.quotients.keys().isdisjoint(_without_quotients(model, goal).atoms()):
         # Of a quotient by an argument is known that it is no greater than the dividend, which it seldom comes near to.
@@ -214,7 +213,16 @@ def _is_certain(model: Model, solver: Solver, access: Access, axis: Axis, *, neg
     if _is_implied(model, access, goal, corner):
         return True
     at_corner = _is_at_corner(model, access, goal, corner) and corner is not None and not corner.is_constant
-    return not at_corner and solver.feasible(_wrongs(model, access, goal)) is False
+    return not at_corner and _is_never_missed(model, solver, access, goal)
+
+
+@legality
+def _is_never_missed(model: Model, solver: Solver, access: Access, goal: Polynomial) -> bool:
+    """Whether a goal is reached wherever the access is made, or a lower bound of it: `g * n + i` is opaque to isl."""
+    if solver.feasible(_wrongs(model, access, goal)) is False:
+        return True
+    bound = lower_corner(model, access.loops, goal, kept=model.definitions)
+    return bound not in (None, goal) and solver.feasible(_wrongs(model, access, bound)) is False
 
 
 def _goal(axis: Axis, *, negative: bool) -> Polynomial:

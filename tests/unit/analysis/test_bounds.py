@@ -109,6 +109,37 @@ def test_a_wrapping_subtraction_is_not_trusted():
     assert [verdict.bound for verdict in verdicts(kernel, "x")] == [Bound.CHECKED]
 
 
+def grouped(stop, offset=0):
+    """for g in range(stop): for i in range(k): y[0] = x[g * k + i + offset]"""
+    make = KernelBuilder()
+    x, y, g, i, k = make.tensor("x", 1), make.tensor("y", 1), make.symbol("g"), make.symbol("i"), make.scalar("k")
+    place = apply("add", apply("add", apply("mul", g, k), i), build.integer(offset))
+    inner = make.loop(i, k, make.store(y, (build.integer(0),), make.load(x, place)))
+    return make.kernel(make.loop(g, stop(x, k), inner))
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3])
+def test_groups_of_a_part_of_an_axis_are_proved(parts):
+    """A product of the index and an argument is opaque to isl, and its bound is not."""
+    part = lambda x: apply("floordiv", size(x, 0), build.integer(parts))  # noqa: E731
+    (verdict,) = verdicts(grouped(lambda x, k: apply("floordiv", part(x), k)), "x")
+    assert verdict.bound is Bound.PROVED
+
+
+@pytest.mark.parametrize(
+    ("stop", "offset"),
+    [
+        (lambda x, k: apply("floordiv", apply("add", apply("floordiv", size(x, 0), 2), 1), k), 0),
+        (lambda x, k: apply("floordiv", apply("floordiv", size(x, 0), 2), k), 1),
+        (lambda x, k: apply("add", apply("floordiv", apply("floordiv", size(x, 0), 2), k), 1), 0),
+    ],
+)
+def test_other_groups_are_not(stop, offset):
+    """An axis of one element has none to spare."""
+    (verdict,) = verdicts(grouped(stop, offset), "x")
+    assert verdict.bound is not Bound.PROVED
+
+
 def test_a_remainder_by_the_size_is_proved():
     kernel = copying(lambda x, y, i, k: apply("mod", apply("add", i, k), size(x, 0)))
     (verdict,) = verdicts(kernel, "x")
