@@ -141,9 +141,7 @@ class GridPlanner(SharingPlanner):
         band = [*self.rectangle(loop)]
         if inside and _is_short(band):
             return
-        chosen = self.lanes(band)
-        shares = chosen and chosen[0] not in band and self.fills_blocks(band[-1], chosen)
-        if shares and not self.meets_again(band, chosen):
+        if chosen := self.for_blocks(band):
             yield from (Bind(node.index, Level.BLOCK) for node in band)
             for node in self.by_warps(chosen, band[-1]):
                 yield self.at_level(node, Level.WARP)
@@ -153,6 +151,12 @@ class GridPlanner(SharingPlanner):
             yield from self.split(band[-1])
             return
         yield from self.spread(band)
+
+    def for_blocks(self, band: list[For]) -> tuple[For, ...]:
+        """Return the loops inside a band that blocks of threads share out, if its iterations are for blocks."""
+        chosen = self.lanes(band)
+        shares = chosen and chosen[0] not in band and self.fills_blocks(band[-1], chosen)
+        return chosen if shares and not self.meets_again(band, chosen) else ()
 
     def spread(self, band: list[For]) -> Iterator[Verb]:
         """Give the iterations of a band to threads."""
@@ -283,10 +287,12 @@ class GridPlanner(SharingPlanner):
         return self.is_along(loop) and all(isinstance(node, For) and self.count(node) is not None for node in inner)
 
     def is_along(self, loop: For) -> bool:
-        """Whether a loop goes along an axis, or along a part of one that elements say."""
+        """Whether a loop goes along an axis, or along a part of one that elements, arguments or a long literal say."""
         if self.lengths.comes_from_data(loop):
             return True
-        return Planner.is_along(self, loop) or self.lengths.has_sizes(loop)
+        most = self.lengths.most(loop)
+        long = most is not None and not (isinstance(most, Constant) and most.value < SHORT)
+        return long or Planner.is_along(self, loop) or self.lengths.has_sizes(loop)
 
     def innermost(self, band: Sequence[For]) -> For:
         """Return the loop of a band whose neighbouring iterations are for neighbouring threads."""

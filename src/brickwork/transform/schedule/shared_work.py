@@ -51,9 +51,10 @@ from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.schedule.grid import JAMMED, GridPlanner
 from brickwork.transform.schedule.lengths import lengths_in
-from brickwork.transform.schedule.planner import DEPTH_WEIGHT, is_long_computation, trip_count
+from brickwork.transform.schedule.planner import DEPTH_WEIGHT, is_long_computation, trip_count, varies_with
 from brickwork.transform.schedule.register_tile import outermost
 from brickwork.transform.schedule.schedule import Reorder, Schedule, Unroll, Verb, planned
+from brickwork.transform.schedule.tile import is_cheap
 from brickwork.transform.verbs.unroll_jam import may_jam
 from brickwork.transform.verbs.varying import Varying, varying
 
@@ -71,7 +72,7 @@ class SharedPlanner(GridPlanner):
         band = [*self.rectangle(loop)]
         innermost = self.innermost(band)
         together = None if inside else self.together(band, innermost)
-        if together is None:
+        if together is None or self.has_rows(band, together):
             yield from GridPlanner.independent(self, loop, inside=inside)
             return
         order = [*(node for node in band if node is not innermost), innermost]
@@ -95,6 +96,12 @@ class SharedPlanner(GridPlanner):
             if node is not innermost and shared > own:
                 found.append((shared, place))
         return band[max(found)[1]] if found else None
+
+    def has_rows(self, band: list[For], together: For) -> bool:
+        """Whether blocks of threads share out what such iterations read along memory, rows of their own."""
+        chosen = self.for_blocks(band)
+        reads = [item for node in chosen for item in self.inside(node) if not item.store]
+        return bool(chosen) and all(is_cheap(item, chosen) for item in reads if varies_with(item, together.index))
 
     def bounds_inside(self, band: Sequence[For]) -> list[Expression]:
         """Return the bounds of a band's loops."""
