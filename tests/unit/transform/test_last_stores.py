@@ -188,6 +188,15 @@ def claimed_inside(x: torch.Tensor, at: torch.Tensor, k: torch.Tensor):
             x[at[t], d] = k[t, d]
 
 
+def turned(x: torch.Tensor, at: torch.Tensor):
+    """Store each element several times, at places of its own."""
+    out = torch.zeros(3, 4)
+    for i in range(at.shape[0]):
+        for r in range(3):
+            out[r, at[i, r]] = x[i]
+    return out
+
+
 def taken(x: torch.Tensor, at: torch.Tensor, y: torch.Tensor):
     """Take what is there, and leave zero."""
     for t in range(len(at)):
@@ -316,14 +325,23 @@ def test_processors_store_in_order() -> None:
     assert not found(scatter, X, AT, Y, target=AVX2)
 
 
-def test_gradients_take_from_the_last_store_alone() -> None:
-    grad = memory([[[float(9 * b + 3 * i + j + 1) for j in range(3)] for i in range(3)] for b in range(2)])
-    memories = [VALUES, PLACES, grad]
-    made = Derived(define(planes), Backward((True, False)), (True,), (0, 1), (True, True))
+GRAD = memory([[[float(9 * b + 3 * i + j + 1) for j in range(3)] for i in range(3)] for b in range(2)])
+TURNED = memory([[float(4 * r + i + 1) for i in range(4)] for r in range(3)])
+
+
+@pytest.mark.parametrize(
+    ("function", "memories", "expected"),
+    [
+        (planes, [VALUES, PLACES, GRAD], [[[0.0, 0.0], [2.0, 9.0]], [[0.0, 0.0], [10.0, 14.0]]]),
+        (turned, [memory([1.0, 2.0, 3.0]), COLUMNS, TURNED], [0.0, 19.0, 19.0]),
+    ],
+)
+def test_gradients_take_from_the_last_store_alone(function, memories, expected) -> None:
+    made = Derived(define(function), Backward((True, False)), (True,), (0, 1), (True, True))
     signature = Signature(tuple(map(argument_type, memories)), device="cuda", narrow=True, aligned=True)
     program = derive.program_of(made, signature)
     ways, kernels = schedule_program(program, GPU)
     assert any(item.remark for item in kernels)
     results = [[nested(item) for item in run_program(each, memories, check=each is ways)] for each in (program, ways)]
     assert results[0] == results[1]
-    assert results[0][0] == [[[0.0, 0.0], [2.0, 9.0]], [[0.0, 0.0], [10.0, 14.0]]]
+    assert results[0][0] == expected

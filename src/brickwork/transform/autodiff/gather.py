@@ -201,7 +201,7 @@ class _Gatherer:
         is_same = partial(self.separate.is_same_iteration, depth=depth)
         early = read_before_write(root, self.model.accesses, is_same)
         gathered = self.gathered(root, found, depth, early)
-        if early and any(term.needs.kept for terms in gathered.values() for term in terms):
+        if early and not self.gains(gathered, depth):
             early = frozenset[Tensor]()
             gathered = self.gathered(root, found, depth, early)
         turned = {term.place.store.access for terms in gathered.values() for term in terms}
@@ -251,6 +251,17 @@ class _Gatherer:
             if not self.shared:
                 break
         return result
+
+    def gains(self, gathered: Mapping[Tensor, Sequence[Term]], depth: int) -> bool:
+        """Whether sums before a nest gain: they keep nothing, and some are of elements that the nest moves along.
+
+        Where all of it adds to one element, what it reads and then stores into had better stay together.
+        """
+        terms = [term for found in gathered.values() for term in found]
+        places = [self.accesses[term.place.store.access] for term in terms]
+        inside = [({loop.atom for loop in place.loops[depth:]}, place) for place in places]
+        moves = any(not loops.isdisjoint(axis.value.atoms()) for loops, place in inside for axis in place.axes)
+        return moves and not any(term.needs.kept for term in terms)
 
     # ------------------------------------------------------------ what a nest does
 
