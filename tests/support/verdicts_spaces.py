@@ -91,14 +91,14 @@ def matrix_chain(cost: Tensor, p: Tensor) -> None:
 @verdict("p", a=2)
 def unravel(a: Tensor) -> None:
     for i in range(a.shape[0] * 8):
-        a[i // 8, i % 8] = 1.0
+        a[i // 8, i % 8] = i
 
 
 @verdict("p", a=2)
 def unravel_by_size(a: Tensor) -> None:
     n, m = a.shape
     for i in range(n * m):
-        a[i // m, i % m] = 1.0
+        a[i // m, i % m] = i
 
 
 @verdict("s")
@@ -154,7 +154,7 @@ def rotate_twice(x: Tensor, y: Tensor) -> None:
 def quotients_only(a: Tensor) -> None:
     n, m = a.shape
     for i in range(n * m):
-        a[i // m, 0] = 1.0
+        a[i // m, 0] = i
 
 
 # ---------------------------------------------------------------- guards

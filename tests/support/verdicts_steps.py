@@ -71,7 +71,7 @@ def places_that_do_not_cancel_out(x: Tensor, at: Tensor, k: int) -> None:
     for i in range(8):
         place = 4 * i + k * (at[i] % 5)
         if place >= 0:
-            x[place] = 1.0
+            x[place] = i
 
 
 @verdict("sp", at=INDICES)
@@ -80,7 +80,7 @@ def places_and_lengths_that_do_not_cancel_out(x: Tensor, at: Tensor, m: int, k: 
         place = k * (at[i] % 5)
         for j in range(-m, m):
             if 4 * m * i + j + place >= 0:
-                x[4 * m * i + j + place] = 1.0
+                x[4 * m * i + j + place] = j
 
 
 @verdict("sss")
@@ -97,7 +97,7 @@ def rows_that_an_outer_loop_moves(x: Tensor, at: Tensor, n: int, m: int) -> None
         place = at[l] % 7
         for i in range(n):
             for j in range(m):
-                x[i * m + j + place] = 1.0
+                x[i * m + j + place] = j
 
 
 @verdict("sp")

@@ -80,7 +80,7 @@ class Access:
     """An element read or written: where, inside which loops, and on which path.
 
     Of the `loops`, the first `private` have the tensor's declaration in them: each iteration has one of its own. No two
-    iterations of all loops touch the same element by accesses that are `alone`.
+    iterations of all loops touch the same element by accesses that are `alone`. A `literal` is what is stored, as text.
     """
 
     number: int
@@ -93,6 +93,7 @@ class Access:
     loc: Location
     private: int = 0
     alone: bool = False
+    literal: str | None = None
 
     def is_shared(self, loop: Loop) -> bool:
         """Whether the access is made in a loop whose iterations all see the same tensor."""

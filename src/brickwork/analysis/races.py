@@ -89,11 +89,18 @@ def find_race(facts: Facts, loop: Loop, *, may_alias: bool) -> Conflict | None:
 @legality
 def _are_apart(facts: Facts, loop: Loop, pair: tuple[Access, Access], known: Sequence[tuple[Access, Access]]) -> bool:
     """Whether two accesses are seen to be apart, of themselves or since those `known` to be are: isl need not say."""
-    if pair[0].tensor != pair[1].tensor or (pair[0].alone and pair[1].alone):
+    if pair[0].tensor != pair[1].tensor or (pair[0].alone and pair[1].alone) or _store_the_same(*pair):
         return True
     if are_in_other_rows(facts, loop, pair, loop.depth):
         return True
     return any(_follows(each, pair) for each in known) or are_separated(facts, loop, *pair)
+
+
+@legality
+def _store_the_same(first: Access, second: Access) -> bool:
+    """Whether two accesses store one literal where elements or the like say: it does not matter which is made last."""
+    told = any(isinstance(atom, UnknownAtom) for axis in first.axes for atom in axis.value.atoms())
+    return told and first.store and second.store and first.literal is not None and first.literal == second.literal
 
 
 @legality

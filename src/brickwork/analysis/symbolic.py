@@ -398,6 +398,7 @@ class _Walker:
                 loc=node.loc,
                 private=self.declared.get(tensor, 0),
                 alone=count in self.alone,
+                literal=build.stored_literal(node) if isinstance(node, Store) else None,
             )
         )
 

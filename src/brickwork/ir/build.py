@@ -13,7 +13,20 @@ from functools import reduce
 
 from brickwork.diagnostics.location import NOWHERE, Location
 from brickwork.ir.dtypes import BOOL, FLOAT32, FLOAT64, INT64, UINT64, DType
-from brickwork.ir.nodes import Apply, Cast, Constant, Expression, Load, Random, Read, Select, Size, Symbol, Tensor
+from brickwork.ir.nodes import (
+    Apply,
+    Cast,
+    Constant,
+    Expression,
+    Load,
+    Random,
+    Read,
+    Select,
+    Size,
+    Store,
+    Symbol,
+    Tensor,
+)
 from brickwork.ir.operators import OPERATORS, result_dtype
 
 Number = bool | int | float
@@ -79,6 +92,11 @@ def size(tensor: Tensor, axis: int, loc: Location = NOWHERE) -> Expression:
 def is_constant(expression: Expression, value: Number) -> bool:
     """Return whether the expression is a literal equal to `value`."""
     return isinstance(expression, Constant) and expression.value == value
+
+
+def stored_literal(store: Store) -> str | None:
+    """Return the text of the literal that a store leaves in an element, which tells zeros of two signs apart."""
+    return repr(store.value.value) if store.combine is None and isinstance(store.value, Constant) else None
 
 
 def apply(name: str, *operands: Expression, loc: Location = NOWHERE) -> Expression:

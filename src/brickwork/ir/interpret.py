@@ -18,7 +18,7 @@ from operator import attrgetter
 from typing import TypeAlias, assert_never
 
 from brickwork.diagnostics.location import chain
-from brickwork.ir import philox
+from brickwork.ir import build, philox
 from brickwork.ir.dtypes import BOOL, INT64, DType, value_dtype
 from brickwork.ir.nodes import (
     FLAT_ACCESS,
@@ -252,7 +252,7 @@ def _element(
 ) -> Callable[[_State], tuple[Memory, int]]:
     """Return what finds the memory and the position of an access, checks it and reports it to the detector."""
     operands = [_expression(index) for index in indices]
-    combine = node.combine if isinstance(node, Store) else None
+    combine, literal = (node.combine, build.stored_literal(node)) if isinstance(node, Store) else (None, None)
     flat = isinstance(node, Load | Store) and node.access == FLAT_ACCESS
     number = tensor.number
 
@@ -268,7 +268,7 @@ def _element(
         if flat:  # It counts elements in memory; an axis of size 1 may have any stride in a dense tensor.
             position = memory.offset + values[-1]
         if state.detector is not None:
-            now = Access(0, tensor, tuple(values), writes, combine, node.loc)
+            now = Access(0, tensor, tuple(values), writes, combine, node.loc, literal)
             storage = -state.made[number] if tensor.is_local else id(memory.data)
             state.detector.access((storage, position), now)
         return memory, position

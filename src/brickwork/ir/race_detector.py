@@ -1,11 +1,12 @@
 """Watches the memory accesses of loops whose iterations are said to be independent, and finds two that collide.
 
 The interpreter reports iterations and accesses; a race is a pair of accesses of two iterations of one loop to one
-element, at least one of them writing; updates by one operator (`Store.combine`) do not collide. In a BLOCK loop, what
-all threads read in lockstep must not be written before a barrier, which stands after each THREAD loop and after each
-store outside of one; of a local each thread has its own. So it is for the threads of a part of a warp, in a WARP loop,
-after which a barrier of the block stands, too. One thread does such a store, and what the store itself reads
-is of use to that thread alone. Invariant: after the first race nothing more is recorded, as it is raised.
+element, at least one of them writing; updates by one operator (`Store.combine`) do not collide, nor do stores of one
+literal. In a BLOCK loop, what all threads read in lockstep must not be written before a barrier, which stands after
+each THREAD loop and after each store outside of one; of a local each thread has its own. So it is for the threads of a
+part of a warp, in a WARP loop, after which a barrier of the block stands, too. One thread does such a store, and what
+the store itself reads is of use to that thread alone. Invariant: after the first race nothing more is recorded, as it
+is raised.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class Access:
     writes: bool
     combine: Operator | None
     loc: Location
+    literal: str | None = None
 
 
 @dataclass(slots=True)
@@ -98,7 +100,7 @@ class Detector:
             if other is not None:
                 raise RaceError(_describe(watch.loop, other, replace(now, iteration=iteration)))
             seen = history.writes if now.writes else history.reads
-            alike = [access.iteration for access in seen if access.combine == now.combine]
+            alike = [access.iteration for access in seen if _kind(access) == _kind(now)]
             if len(alike) < 2 and iteration not in alike:
                 seen.append(replace(now, iteration=iteration))
         if not now.tensor.is_local:
@@ -134,7 +136,11 @@ def _collision(history: _History, now: Access, iteration: int) -> Access | None:
 
 
 def _commute(one: Access, other: Access) -> bool:
-    return one.combine is not None and one.combine == other.combine
+    return _kind(one) == _kind(other) != (None, None)
+
+
+def _kind(access: Access) -> tuple[Operator | None, str | None]:
+    return access.combine, access.literal
 
 
 def _describe(loop: For, first: Access, second: Access) -> Diagnostic:

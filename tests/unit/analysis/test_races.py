@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.races import Facts, may_meet
@@ -9,6 +11,7 @@ from brickwork.analysis.verdicts import Bound, ConflictKind
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.nodes import Break, Local, Read, Tensor, TensorType
+from brickwork.ir.operators import OPERATORS
 from brickwork.transform.spelling import spelled
 from support.kernels_ir import KernelBuilder, apply, size, timex, value, wrapped
 
@@ -136,12 +139,41 @@ def test_column_sums_are_independent_along_the_row_only():
 
 def test_a_scatter_is_undecided():
     make = KernelBuilder()
-    x, index, i = make.tensor("x", 1), make.tensor("index", 1, INT64), make.symbol("i")
-    store = make.store(x, (make.load(index, i),), build.constant(1.0, FLOAT32))
+    x, y, index, i = make.tensor("x", 1), make.tensor("y", 1), make.tensor("index", 1, INT64), make.symbol("i")
+    store = make.store(x, (make.load(index, i),), make.load(y, i))
     verdict = by_name(make.kernel(make.loop(i, size(index, 0), store)))["i"]
     assert not verdict.independent
     assert verdict.conflict.kind is ConflictKind.ELEMENTS
     assert not verdict.conflict.refuted
+
+
+@pytest.mark.parametrize(
+    ("values", "read", "independent"),
+    [
+        ((1.0,), False, True),
+        ((1.0, 1.0), False, True),
+        ((1.0, 2.0), False, False),
+        ((0.0, -0.0), False, False),
+        ((1.0,), True, False),
+    ],
+)
+def test_stores_of_one_literal_may_meet(values, read, independent):
+    make = KernelBuilder()
+    x, y, index, i = make.tensor("x", 1), make.tensor("y", 1), make.tensor("index", 1, INT64), make.symbol("i")
+    stores = [make.store(x, (make.load(index, i),), build.constant(value, FLOAT32)) for value in values]
+    reads = [make.store(y, (i,), make.load(x, i))] if read else []
+    loop = make.loop(i, size(index, 0), *reads, *stores)
+    assert by_name(make.kernel(loop))["i"].independent is independent
+
+
+def test_updates_by_a_literal_are_no_stores_of_it():
+    make = KernelBuilder()
+    x, index, i = make.tensor("x", 1), make.tensor("index", 1, INT64), make.symbol("i")
+    store = make.store(x, (make.load(index, i),), build.constant(1.0, FLOAT32))
+    update = replace(store, combine=OPERATORS["add"])
+    assert build.stored_literal(store) == "1.0"
+    assert build.stored_literal(update) is None
+    assert not by_name(make.kernel(make.loop(i, size(index, 0), update)))["i"].independent
 
 
 def accumulate(step, *, after=True):
@@ -328,7 +360,7 @@ def test_a_step_that_may_wrap_is_no_step():
 
     def far(make, at, c, s):
         z, step = make.tensor("z", 1), make.symbol("step")
-        store = make.store(z, (apply("mul", c, step),), build.constant(1.0, FLOAT32))
+        store = make.store(z, (apply("mul", c, step),), build.cast(make.load(at, 0), FLOAT32))
         fixed = apply("maximum", make.load(at, 0), 1)
         return c, (make.assign(step, fixed), store)
 

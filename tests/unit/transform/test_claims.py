@@ -18,10 +18,9 @@ def made(kind: str, *, claimed: bool = True):
     """A kernel with a loop in which a scatter, a shift, a break or an alias is in the way, or nothing."""
     make = KernelBuilder()
     x, y, at, i = make.tensor("x", 1), make.tensor("y", 1), make.tensor("at", 1, INT64), make.symbol("i")
-    one = build.constant(1.0, FLOAT32)
     copy = make.store(y, (i,), make.load(x, i))
     body = {
-        "scatter": make.store(x, (make.load(at, i),), one),
+        "scatter": make.store(x, (make.load(at, i),), build.cast(make.load(at, i), FLOAT32)),
         "shift": make.store(x, (apply("add", i, 1),), make.load(x, i)),
         "leave": make.branch(apply("gt", value(i), 3), (Break(),)),
         "alias": copy,

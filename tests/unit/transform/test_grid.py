@@ -378,7 +378,7 @@ def update_kernel(*combines, role=Role.PARALLEL):
         Store(
             tensor=x,
             indices=(build.integer(0),),
-            value=build.constant(2.0, FLOAT32),
+            value=build.constant(2.0 if name is not None else 3.0 + place, FLOAT32),
             access=place,
             combine=None if name is None else OPERATORS[name],
         )
@@ -394,7 +394,13 @@ def test_updates_by_one_operator_do_not_collide():
     assert x.data == [13.0]
 
 
-@pytest.mark.parametrize("combines", [("add", "mul"), ("add", None), (None,), (None, "add")])
+def test_stores_of_one_literal_do_not_collide():
+    x = memory([1.0])
+    run_kernel(update_kernel(None), [x], check=True)
+    assert x.data == [3.0]
+
+
+@pytest.mark.parametrize("combines", [("add", "mul"), ("add", None), (None, None), (None, "add")])
 def test_other_writes_collide(combines):
     with pytest.raises(RaceError):
         run_kernel(update_kernel(*combines), [memory([1.0])], check=True)

@@ -42,6 +42,15 @@ def long_literal(x: torch.Tensor):
     return out
 
 
+def computed(x: torch.Tensor):
+    """Read one element for all terms: a thread may just as well add them up."""
+    out = torch.zeros(x.shape[0])
+    for t in range(x.shape[0]):
+        for i in range(32):
+            out[t] += x[t, 0] / (i + 1)
+    return out
+
+
 def short_literal(x: torch.Tensor):
     out = torch.zeros(x.shape[0], x.shape[1] // 31)
     for t in range(x.shape[0]):
@@ -77,7 +86,7 @@ def versions(function: Callable[..., object], *arguments: object) -> tuple[set[R
 
 @pytest.mark.parametrize(
     ("function", "arguments", "shared"),
-    [(scales, (X, 5), True), (long_literal, (X,), True), (short_literal, (X,), False)],
+    [(scales, (X, 5), True), (long_literal, (X,), True), (short_literal, (X,), False), (computed, (X,), False)],
 )
 def test_blocks_share_long_groups_out(function, arguments, shared):
     roles, names = versions(function, *arguments)

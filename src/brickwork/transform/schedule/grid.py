@@ -288,11 +288,12 @@ class GridPlanner(SharingPlanner):
 
     def is_along(self, loop: For) -> bool:
         """Whether a loop goes along an axis, or along a part of one that elements, arguments or a long literal say."""
-        if self.lengths.comes_from_data(loop):
+        if self.lengths.comes_from_data(loop) or Planner.is_along(self, loop) or self.lengths.has_sizes(loop):
             return True
         most = self.lengths.most(loop)
-        long = most is not None and not (isinstance(most, Constant) and most.value < SHORT)
-        return long or Planner.is_along(self, loop) or self.lengths.has_sizes(loop)
+        if most is None or (isinstance(most, Constant) and most.value < SHORT):
+            return False
+        return any(access_cost(item, {loop.index}) == NEIGHBOUR for item in self.inside(loop) if not item.store)
 
     def innermost(self, band: Sequence[For]) -> For:
         """Return the loop of a band whose neighbouring iterations are for neighbouring threads."""
