@@ -140,6 +140,12 @@ def _index_check(node: Load | Store, axis: int, index: Expression) -> Check:
     lowest: Expression = build.integer(0) if given is None else build.apply("neg", size)
     user = index if given is None else given
     condition = build.apply("logical_and", build.apply("ge", user, lowest), build.apply("lt", user, size))
+    return index_check(node, axis, user, condition)
+
+
+def index_check(node: Load | Store, axis: int, user: Expression, condition: Expression) -> Check:
+    """Return the check of an index of an access, which says the user's index where the condition does not hold."""
+    size = build.size(node.tensor, axis)
     rank = node.tensor.type.rank
     sizes: tuple[Expression, ...] = (size,)
     shape = ""

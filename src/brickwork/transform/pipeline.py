@@ -3,6 +3,7 @@
 0. canonical: first of all, since the analyses look for loops with an index, and for what is written in terms of it.
    with_ranks, with_nests_of_one (only for grids): first, as they make nests of loops in order, with stores that
    with_last_stores sees.
+   with_padded_rows (only for grids): then, before others look at how many iterations loops have.
    with_ascending_rows: on whole programs, since it makes kernels of its own for elements that ascend.
    with_expanded_scratch (only for grids): likewise, for scratch tensors with more elements than a thread has room for.
    with_launched_steps (only for grids): then, as kernels with parts of scratch tensors have loops that are independent.
@@ -87,6 +88,7 @@ from brickwork.transform.launched_steps import with_launched_steps
 from brickwork.transform.lone_recurrences import with_nests_of_one
 from brickwork.transform.needless_fills import Overwriting, without_needless_fills
 from brickwork.transform.outline import outline_kernels
+from brickwork.transform.padded_rows import with_padded_rows
 from brickwork.transform.persistent import Persistent, persistent_blocks
 from brickwork.transform.preconditions import NOTHING, Preconditions, assuming_less, preconditions_of
 from brickwork.transform.predicate import predicate
@@ -117,6 +119,7 @@ from brickwork.transform.without_continue import without_continue
 _APART = (
     with_ranks,
     with_nests_of_one,
+    with_padded_rows,
     with_ascending_rows,
     with_last_stores,
     with_expanded_scratch,
