@@ -35,7 +35,7 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, walk
+from brickwork.ir.walk import EXPRESSIONS, assigned_symbols, children, walk
 from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 from brickwork.transform.register_lists import MOST
@@ -82,27 +82,28 @@ class Steps:
 
 _Place: TypeAlias = tuple[int, int]
 """The first element along an axis and how many there are, or WHOLE."""
-_Loops: TypeAlias = Mapping[Symbol, _Place | Size]
-"""What loops run through: elements, or a whole axis, which may have none."""
+_Loops: TypeAlias = Mapping[Symbol, _Place | Size | None]
+"""What loops run through: elements, a whole axis, which may have none, or something else."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Access:
-    """An element that is loaded or stored, and the loops in which it is in any case; None where it may not be.
+    """An element that is loaded or stored, in some loops; `certain` if it is in any case.
 
     `indices` are in terms of what the body does not assign, as far as that is known.
     """
 
     node: Load | Store
     indices: tuple[Expression, ...]
-    loops: _Loops | None
+    loops: _Loops
+    certain: bool
 
 
 @hazard
 def _may_end(body: Block) -> bool:
-    """Whether a thread may end before others, or a tensor may become another one."""
+    """Whether a thread may end before others."""
     found = effects(body)
-    return bool(found.fails) or bool(found.rebinds) or found.leaves
+    return bool(found.fails) or found.leaves
 
 
 def _accesses(body: Block, bound: frozenset[Symbol]) -> Iterable[list[_Access]]:
@@ -110,40 +111,48 @@ def _accesses(body: Block, bound: frozenset[Symbol]) -> Iterable[list[_Access]]:
     known = lengths_in(body)
     known = replace(known, values={symbol: value for symbol, value in known.values.items() if symbol in bound})
     found: dict[Tensor, list[_Access]] = {}
-    for node, loops in _in_block(body, {}):
+    for node, loops, certain in _in_block(body, {}, certain=True):
         if not node.tensor.is_local:
-            access = _Access(node, tuple(map(known.resolved, node.indices)), loops)
+            access = _Access(node, tuple(map(known.resolved, node.indices)), loops, certain)
             found.setdefault(node.tensor, []).append(access)
     return found.values()
 
 
+_Found: TypeAlias = Iterator[tuple[Load | Store, _Loops, bool]]
+
+
 @legality
-def _in_block(body: Block, loops: _Loops | None) -> Iterator[tuple[Load | Store, _Loops | None]]:
-    """Yield the accesses in a block, which stands in these loops, with the loops that each is made in in any case."""
+def _in_block(body: Block, loops: _Loops, *, certain: bool) -> _Found:
+    """Yield the accesses in a block, which stands in these loops, and whether they are made in any case."""
     for statement in body:
         match statement:
             case For(index=index, start=start, stop=stop, body=inside):
-                yield from _in_nodes((start, stop), loops)
+                yield from _in_nodes(_expressions(statement), loops, certain=certain)
                 span = _span(start, stop)
-                yield from _in_block(inside, None if span is None or loops is None else {**loops, index: span})
-            case If(condition=condition, then=then, otherwise=otherwise):
-                yield from _in_nodes((condition,), loops)
-                yield from _in_block((*then, *otherwise), None)
+                yield from _in_block(inside, {**loops, index: span}, certain=certain and span is not None)
+            case If(then=then, otherwise=otherwise):
+                yield from _in_nodes(_expressions(statement), loops, certain=certain)
+                yield from _in_block((*then, *otherwise), loops, certain=False)
             case While():
-                yield from _in_nodes((statement,), None)
+                yield from _in_nodes((statement,), loops, certain=False)
             case _:
-                yield from _in_nodes((statement,), loops)
+                yield from _in_nodes((statement,), loops, certain=certain)
 
 
-def _in_nodes(roots: Iterable[Node], loops: _Loops | None) -> Iterator[tuple[Load | Store, _Loops | None]]:
-    return ((node, loops) for node in walk(roots) if isinstance(node, Load | Store))
+def _expressions(statement: Node) -> Iterable[Node]:
+    """Return the bounds of a loop, or the condition of a branch."""
+    return (each for each in children(statement) if isinstance(each, EXPRESSIONS))
+
+
+def _in_nodes(roots: Iterable[Node], loops: _Loops, *, certain: bool) -> _Found:
+    return ((node, loops, certain) for node in walk(roots) if isinstance(node, Load | Store))
 
 
 @legality
 def _span(start: Expression, stop: Expression) -> _Place | Size | None:
     """Return what a loop runs through: at least one iteration, or a whole axis."""
     match start, stop:
-        case Constant(value=first), Constant(value=end) if 0 <= first < end:
+        case Constant(value=first), Constant(value=end) if first < end:
             return int(first), int(end - first)
         case Constant(value=0), Size():
             return stop
@@ -154,10 +163,12 @@ def _span(start: Expression, stop: Expression) -> _Place | Size | None:
 @legality
 def _are_certain(accesses: Sequence[_Access]) -> bool:
     """Whether accesses of a tensor are made in any case, and store what nobody else updates."""
-    return all(
-        access.loops is not None and not (isinstance(access.node, Store) and access.node.combine is not None)
-        for access in accesses
-    )
+    return all(access.certain and not _is_update(access.node) for access in accesses)
+
+
+@hazard
+def _is_update(node: Load | Store) -> bool:
+    return isinstance(node, Store) and node.combine is not None
 
 
 @legality
@@ -189,7 +200,7 @@ def _record(
     row = _row([access.indices for access in accesses], assigned)
     kind, rest = tensor.type, tensor.type.rank - len(row)
     dense = kind.contiguous or (rest == 1 and kind.unit_axis == kind.rank - 1)
-    if not rest or not dense or not any(may_vary(index, neighbours) for index in row):
+    if not dense or not any(may_vary(index, neighbours) for index in row):
         return None
     loads, stores = set[tuple[int, ...]](), set[tuple[int, ...]]()
     for access in accesses:
@@ -223,10 +234,9 @@ def _places(access: _Access, rows: int, facts: Sequence[Expression]) -> Iterable
     found: list[Sequence[int]] = []
     for axis, index in enumerate(access.indices[rows:], rows):
         match index:
-            case Constant(value=int(place)) if place >= 0:
+            case Constant(value=int(place)):
                 found.append((place,))
-            case Read(symbol=symbol) if access.loops is not None and symbol in access.loops:
-                span = access.loops[symbol]
+            case Read(symbol=symbol) if (span := access.loops.get(symbol)) is not None:
                 if not isinstance(span, Size):
                     found.append(range(span[0], sum(span)))
                 elif _is_same(span, Size(tensor=access.node.tensor, axis=axis), facts):
@@ -235,7 +245,11 @@ def _places(access: _Access, rows: int, facts: Sequence[Expression]) -> Iterable
                     return None
             case _:
                 return None
-    return product(*found) if prod(map(len, found)) <= MOST else None
+    return _product(found)
+
+
+def _product(axes: Sequence[Sequence[int]]) -> Iterable[tuple[int, ...]] | None:
+    return product(*axes) if prod(map(len, axes)) <= MOST else None
 
 
 @legality
@@ -308,8 +322,8 @@ def steps(loop: For, neighbours: Names, bound: frozenset[Symbol], around: Sequen
 def _steps(accesses: Sequence[_Access], loop: For, neighbours: Names, around: Sequence[Symbol]) -> Steps | None:
     """Return the steps that the accesses of a tensor in a loop are, if they are such."""
     tensor, kind = accesses[0].node.tensor, accesses[0].node.tensor.type
-    spans = (span for access in accesses for span in (access.loops or {}).values())
-    if not _are_certain(accesses) or kind.rank == 0 or kind.unit_axis != kind.rank - 1:
+    spans = (span for access in accesses for span in access.loops.values())
+    if not _are_certain(accesses) or kind.unit_axis != kind.rank - 1:
         return None
     if any(isinstance(span, Size) for span in spans):
         return None
@@ -319,24 +333,29 @@ def _steps(accesses: Sequence[_Access], loop: For, neighbours: Names, around: Se
         return None
     if any([*access.indices[:-1]] != row for access in accesses):
         return None
-    # Threads that begin few elements from one another find what they read in the caches.
-    if not any(may_vary(index, neighbours) for index in row or [last]) or (row and may_vary(last, neighbours)):
-        return None
-    if any(slope(last, index) not in {0, None} for index in around):
+    if not _lie_apart(row, last, neighbours, around):
         return None
     sums, step = [*map(sum_of_products, ends)], slope(last, loop.index)
     if any(_without_constant(total) != _without_constant(sums[0]) for total in sums):
         return None
-    if step is None or abs(step) != 1:
+    if step not in {1, -1}:
         return None
     places = [total.get((), 0) for total in sums]
     by_place = [*zip(accesses, places, strict=True)]
     loads = {place for access, place in by_place if isinstance(access.node, Load)}
     stores = {place for access, place in by_place if isinstance(access.node, Store)}
-    newest, beyond = max(places) if step > 0 else min(places), max(places) - min(places)
+    newest, beyond = max(places) if step == 1 else min(places), max(places) - min(places)
     if not stores <= {newest}:
         return None
     return Steps(tensor, (*row,), ends[places.index(min(places))], step, beyond, newest in loads, bool(stores))
+
+
+def _lie_apart(row: Sequence[Expression], last: Expression, neighbours: Names, around: Sequence[Symbol]) -> bool:
+    """Whether neighbouring threads have other rows: of those that begin few elements further, caches have most."""
+    if row and may_vary(last, neighbours):
+        return False
+    varies = any(may_vary(index, neighbours) for index in row or [last])
+    return varies and all(slope(last, index) in {0, None} for index in around)
 
 
 def _without_constant(total: Mapping[tuple[Expression, ...], int]) -> dict[tuple[Expression, ...], int]:

@@ -55,14 +55,23 @@ def staged_records(state: State, body: Block) -> list[Record]:
 
 
 def branch_if_together(state: State, found: Sequence[Record], together: str, alone: str) -> None:
-    """Branch to `together` where the threads of a warp are, and records lie as they should, and else to `alone`."""
-    emit = state.writer.emit
+    """Branch to `together` where the threads of a warp are, and records lie as they should, and else to `alone`.
+
+    Records of a whole axis, whose length is not known, are to lie one behind the other.
+    """
+    writer, emit = state.writer, state.writer.emit
     whole = emit(f"icmp eq i32 {active_lanes(state)}, -1")
     for record in found:
         for axis, size in enumerate(record.sizes[1:], len(record.row) + 1):
             same = emit(f"icmp eq i64 {memory.size(state, record.tensor, axis)}, {size}")
             whole = emit(f"and i1 {whole}, {same}")
-    state.writer.branch_if(whole, together, alone)
+    for record in (each for each in found if WHOLE in each.sizes):
+        here = writer.label("here")
+        writer.branch_if(whole, here, alone)
+        writer.place(here)
+        place = _Place.of_record(state, record)
+        whole = all_same(state, emit(f"sub i64 {place.offset}, {emit(f'mul i64 {_lane(state)}, {place.count}')}"))
+    writer.branch_if(whole, together, alone)
 
 
 @contextmanager
@@ -73,7 +82,7 @@ def records_staged(state: State, found: Sequence[Record]) -> Generator[State]:
     memories: list[str] = []
     for record, place in zip(found, places, strict=True):
         memories.append(_memory(state, taken, _row_bytes(record.tensor, record.most)))
-        own = _own(state, record.tensor, memories[-1], record.most | 1)
+        own = _own(state, record.tensor, memories[-1], place.pitch(state))
         rows[record.tensor] = StagedRow(own, len(record.row), place.first)
         taken += _row_bytes(record.tensor, record.most)
     parts = [*zip(found, places, memories, strict=True)]
@@ -98,6 +107,14 @@ class _Place:
     first: str
     count: str
 
+    def pitch(self, state: State) -> str:
+        """Return how many elements lie from one thread's record to the next in shared memory: an odd number."""
+        if self.count.isdigit():
+            return str(int(self.count) | 1)
+        odd = state.writer.emit(f"or i64 {self.count}, 1")
+        state.writer.learn(odd, Known(1, state.writer.known(self.count).high + 1))
+        return odd
+
     @staticmethod
     def of_record(state: State, record: Record) -> _Place:
         """Return it for this thread."""
@@ -115,36 +132,35 @@ class _Place:
 
 def _move_record(state: State, record: Record, place: _Place, shared: str, *, into: bool) -> None:
     """Copy the records of a warp between their tensor and shared memory, neighbours by neighbouring threads."""
-    writer, emit = state.writer, state.writer.emit
-    lane, pitch, together = _lane(state), record.most | 1, _together(state, record.tensor)
-    elements = emit(f"mul i64 {place.count}, {WARP}")
-    inverse = _inverse(state, place.count)
-    last = emit(f"sub i64 {elements}, 1")
+    writer, emit, tensor = state.writer, state.writer.emit, record.tensor
+    lane, pitch, together = _lane(state), place.pitch(state), _together(state, tensor)
+    inverse, dense = _inverse(state, place.count), WHOLE in record.sizes
+    start = _of_lane(state, tensor, place.offset, "0") if dense else ""
 
     def moved(numbers: Sequence[str]) -> None:
         ends: list[tuple[str, str]] = []
         for number in numbers:
+            writer.learn(number, Known(0, WARP * record.most))
             row = emit(f"lshr i64 {emit(f'mul i64 {number}, {inverse}')}, {_INVERSE_BITS}")
             writer.learn(row, Known(0, WARP - 1))
             column = emit(f"sub i64 {number}, {emit(f'mul i64 {row}, {place.count}')}")
-            far = emit(f"add i64 {_of_lane(state, record.tensor, place.offset, row)}, {column}")
             near = emit(f"add i64 {emit(f'mul i64 {row}, {pitch}')}, {column}")
-            ends.append((memory.offset_address(state, record.tensor, far), _near(state, record.tensor, shared, near)))
-        _copy(state, record.tensor, ends, into=into)
+            far = emit(f"add i64 {start}, {number}") if dense else ""
+            far = far or emit(f"add i64 {_of_lane(state, tensor, place.offset, row)}, {column}")
+            ends.append((memory.offset_address(state, tensor, far), _near(state, tensor, shared, near)))
+        _copy(state, tensor, ends, into=into)
 
-    if WHOLE not in record.sizes:
+    if not dense:
         numbers = [emit(f"add i64 {lane}, {WARP * number}") for number in range(record.most)]
         for begin in range(0, len(numbers), together):
             moved(numbers[begin : begin + together])
         return
-    rounds = emit(f"lshr i64 {emit(f'add i64 {place.count}, 3')}, 2")
+    rounds = emit(f"lshr i64 {place.count}, 2")
     with writer.count("0", rounds) as number:
         first = emit(f"add i64 {lane}, {emit(f'mul i64 {number}, {4 * WARP}')}")
-        numbers = [emit(f"add i64 {first}, {WARP * each}") for each in range(4)]
-        numbers = [emit(f"call i64 @llvm.smin.i64(i64 {each}, i64 {last})") for each in numbers]
-        for each in numbers:
-            writer.learn(each, Known(0, WARP * record.most))
-        moved(numbers)
+        moved([first, *(emit(f"add i64 {first}, {WARP * each}") for each in range(1, 4))])
+    with writer.count(emit(f"mul i64 {rounds}, 4"), place.count) as number:
+        moved([emit(f"add i64 {lane}, {emit(f'mul i64 {number}, {WARP}')}")])
 
 
 _INVERSE_BITS = 20
@@ -312,7 +328,7 @@ def _begun(state: State, item: Steps, loop: For, start: str, length: int, taken:
     offset = emit(f"add i64 {offset}, {item.beyond if item.step > 0 else 1 - length}")
     pitch = (length + item.beyond) | 1
     shared = _memory(state, taken, _row_bytes(tensor, length + item.beyond))
-    return _Stage(item, length, shared, _own(state, tensor, shared, pitch), offset)
+    return _Stage(item, length, shared, _own(state, tensor, shared, str(pitch)), offset)
 
 
 def _rest(state: State, item: _Stage) -> str:
@@ -477,7 +493,7 @@ def _memory(state: State, taken: int, size: int) -> str:
     return emit(f"getelementptr i8, {SHARED} @{name}, i64 {emit(f'add i64 {place}, {taken * warps}')}")
 
 
-def _own(state: State, tensor: Tensor, shared: str, pitch: int) -> str:
+def _own(state: State, tensor: Tensor, shared: str, pitch: str) -> str:
     """Return the address of this thread's row in its warp's memory."""
     return _near(state, tensor, shared, state.writer.emit(f"mul i64 {_lane(state)}, {pitch}"))
 
