@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from brickwork.analysis.bounds import bound_access, comparison_expression
+from brickwork.analysis.bounds import Proofs, bound_access, comparison_expression
 from brickwork.analysis.formula import Comparison
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.polyhedral_model import Loop, Model
@@ -26,8 +26,9 @@ def analyse(kernel: Kernel, *, unguarded: bool = False) -> Analysis:
     model, assumed = model_kernel(kernel)
     solver = Solver()
     bounds: dict[tuple[int, int], BoundVerdict] = {}
+    proofs: Proofs = {}
     for access in model.accesses:
-        for axis, verdict in bound_access(model, solver, access, unguarded=unguarded).items():
+        for axis, verdict in bound_access(model, solver, access, proofs, unguarded=unguarded).items():
             bounds[access.number, axis] = verdict
     facts = Facts(model, solver, bounds)
     live = live_after_loops(kernel.body)

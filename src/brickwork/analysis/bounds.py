@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
+from typing import TypeAlias
 
 from brickwork.analysis.formula import Comparison, Formula, at_least, either, negate
 from brickwork.analysis.isl import Solver
-from brickwork.analysis.polyhedral_model import Access, Axis, Loop, Model, is_parameter
+from brickwork.analysis.polyhedral_model import Access, Axis, Loop, Model, Place, is_parameter
 from brickwork.analysis.polynomial import (
     Atom,
     IndexAtom,
@@ -52,11 +53,21 @@ class Proof:
         return not self.needed
 
 
-def bound_access(model: Model, solver: Solver, access: Access, *, unguarded: bool = False) -> dict[int, BoundVerdict]:
-    """Return the verdict of each axis of an access; if `unguarded`, no guards are looked for."""
+Proofs: TypeAlias = dict[tuple[Place, Polynomial], Proof | None]
+"""What it takes for a polynomial to be at least 0 at a place, as it was found: many accesses have the same indices."""
+
+
+def bound_access(
+    model: Model, solver: Solver, access: Access, proofs: Proofs, *, unguarded: bool = False
+) -> dict[int, BoundVerdict]:
+    """Return the verdict of each axis of an access; if `unguarded`, no guards are looked for.
+
+    `proofs` are those that were found for other accesses of the model.
+    """
     model = model.within(access)
-    judge = _bound_unguarded if unguarded else _bound_axis
-    return {axis: judge(model, solver, access, access.axes[axis]) for axis in range(len(access.axes))}
+    if unguarded:
+        return {place: _bound_unguarded(model, solver, access, axis) for place, axis in enumerate(access.axes)}
+    return {place: _bound_axis(model, solver, access, axis, proofs) for place, axis in enumerate(access.axes)}
 
 
 def _bound_unguarded(model: Model, solver: Solver, access: Access, axis: Axis) -> BoundVerdict:
@@ -71,16 +82,16 @@ def _bound_unguarded(model: Model, solver: Solver, access: Access, axis: Axis) -
     return BoundVerdict(Bound.CHECKED, plain=natural or not axis.wraps)
 
 
-def _bound_axis(model: Model, solver: Solver, access: Access, axis: Axis) -> BoundVerdict:
-    below = _prove(model, solver, access, axis, negative=True)
-    above = _prove(model, solver, access, axis, negative=False)
+def _bound_axis(model: Model, solver: Solver, access: Access, axis: Axis, proofs: Proofs) -> BoundVerdict:
+    below = _prove(model, solver, access, _goal(axis, negative=True), proofs)
+    above = _prove(model, solver, access, _goal(axis, negative=False), proofs)
     if above is not None:
         # An index that moves with a loop is hardly meant to count from the end for some arguments only.
         moves = any(isinstance(atom, IndexAtom) for atom in axis.value.atoms())
         plain = below is not None and (below.certain or moves or not axis.wraps)
         if plain and below is not None and _can_hold(model, solver, access, (*below.needed, *above.needed)):
             return _verdict((*below.needed, *above.needed), plain=True)
-        if (verdict := _bound_wrapping(model, solver, access, axis, above)) is not None:
+        if (verdict := _bound_wrapping(model, solver, access, axis, above, proofs)) is not None:
             return verdict
     if (verdict := _bound_quotient(model, access, axis)) is not None:
         return verdict
@@ -124,10 +135,11 @@ def _can_hold(model: Model, solver: Solver, access: Access, needed: tuple[tuple[
     return solver.feasible(model.closure(formulas)) is not False
 
 
-def _bound_wrapping(model: Model, solver: Solver, access: Access, axis: Axis, above: Proof) -> BoundVerdict | None:
+def _bound_wrapping(
+    model: Model, solver: Solver, access: Access, axis: Axis, above: Proof, proofs: Proofs
+) -> BoundVerdict | None:
     """Judge an index that may be negative: it has to be at least minus the size."""
-    lowered = replace(axis, value=axis.value + axis.size)
-    below = _prove(model, solver, access, lowered, negative=True)
+    below = _prove(model, solver, access, axis.value + axis.size, proofs)
     if below is None or not axis.wraps:
         return None
     needed = (*below.needed, *above.needed)
@@ -174,9 +186,15 @@ def _speculations(
 # ---------------------------------------------------------------- proofs
 
 
-def _prove(model: Model, solver: Solver, access: Access, axis: Axis, *, negative: bool) -> Proof | None:
-    """Prove that an index is at least 0 (`negative`), or that it is less than the size."""
-    goal = _goal(axis, negative=negative)
+def _prove(model: Model, solver: Solver, access: Access, goal: Polynomial, proofs: Proofs) -> Proof | None:
+    """Prove that a goal is at least 0 where an access is made, unless that was done before."""
+    key = ((access.loops, access.conditions), goal)
+    if key not in proofs:
+        proofs[key] = _proved(model, solver, access, goal)
+    return proofs[key]
+
+
+def _proved(model: Model, solver: Solver, access: Access, goal: Polynomial) -> Proof | None:
     corner = lower_corner(model, access.loops, goal)
     if _is_implied(model, access, goal, corner):
         return Proof(())

@@ -26,6 +26,7 @@ from brickwork.analysis.polynomial import (
     order_of,
 )
 from brickwork.diagnostics.location import Location
+from brickwork.ir.answers import Answers
 from brickwork.ir.nodes import Expression, For, Symbol, Tensor
 from brickwork.legality import legality
 from brickwork.records import dataclass
@@ -128,6 +129,8 @@ class Choice:
 
 
 Origin: TypeAlias = Floor | Choice
+Place: TypeAlias = tuple[tuple[Loop, ...], tuple[Formula, ...]]
+"""The loops around something, and the conditions on its path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +157,8 @@ class Model:
     `loose` atoms have definitions that hold but do not fix them. `scalars` are the integer arguments that values of
     indices, bounds or conditions were computed from. `floors` are polynomials over parameters, each at least 0.
     `origins` say what unknowns are that are functions of other atoms. `own` has intervals of unknowns and indices that
-    no limit of a size or a scalar is the reason for. `elements` are what unknowns were read from.
+    no limit of a size or a scalar is the reason for. `elements` are what unknowns were read from. `places` and `free`
+    are what is known at places, and without limits, as it was found: many accesses are made in the same loops.
     """
 
     loops: tuple[Loop, ...]
@@ -170,18 +174,30 @@ class Model:
     floors: tuple[Polynomial, ...] = ()
     origins: Mapping[Atom, Origin] = field(default_factory=dict[Atom, Origin])
     elements: Mapping[Atom, Element] = field(default_factory=dict[Atom, Element])
+    places: dict[Place, Model] = field(init=False, default_factory=dict["Place", "Model"], compare=False, repr=False)
+    free: Answers[Model, Model] = field(
+        init=False, default_factory=Answers["Model", "Model"], compare=False, repr=False
+    )
 
     def within(self, *accesses: Access) -> Model:
         """Return what is known where all of these accesses happen: their loops run, their conditions hold."""
-        loops = dict.fromkeys(loop for access in accesses for loop in access.loops)
+        loops = tuple(dict.fromkeys(loop for access in accesses for loop in access.loops))
+        conditions = tuple(dict.fromkeys(item for access in accesses for item in access.conditions))
+        found = self.places.get((loops, conditions))
+        if found is None:
+            found = self.places[loops, conditions] = self._at((loops, conditions))
+        return found
+
+    def _at(self, place: Place) -> Model:
+        loops, conditions = place
         lengths = [
             stop - start - number(1)
             for loop in loops
             for start in self.greatest_of(loop.start)
             for stop in self.least_of(loop.stop)
         ]
-        conditions = [*self.context, *(item for access in accesses for item in access.conditions)]
-        lengths += [item.polynomial for item in conditions if isinstance(item, Comparison) and not item.equal]
+        holding = (*self.context, *conditions)
+        lengths += [item.polynomial for item in holding if isinstance(item, Comparison) and not item.equal]
         floors = tuple(dict.fromkeys(item for item in lengths if all(map(is_fixed, item.atoms()))))
         intervals = dict(self.intervals)
         for floor in floors:
@@ -207,6 +223,9 @@ class Model:
 
         What has to hold for those would have to for the largest tensors alone.
         """
+        return self.free.of(self, Model._without_limits)
+
+    def _without_limits(self) -> Model:
         intervals = dict(self.intervals)
         for atom, interval in self.intervals.items():
             if isinstance(atom, UnknownAtom):
