@@ -2,6 +2,7 @@
 
 import pytest
 
+from brickwork.analysis import bounds
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.verdicts import Bound
 from brickwork.ir import build
@@ -252,3 +253,29 @@ def test_numbers_of_the_program_make_guards():
 
 def test_constants_fold_in_guards():
     assert spelled(build.apply("logical_or", build.constant(False, build.BOOL), apply("ge", 3, 2))) == "True"
+
+
+def test_what_several_accesses_of_a_place_ask_of_an_index_is_proved_once(monkeypatch):
+    asked = []
+
+    def counted(model, solver, access, goal):
+        asked.append(goal)
+        return proved(model, solver, access, goal)
+
+    proved = bounds._proved
+    monkeypatch.setattr(bounds, "_proved", counted)
+    make = KernelBuilder()
+    x, y, i = make.tensor("x", 1), make.tensor("y", 1), make.symbol("i")
+    twice = apply("add", make.load(x, i), make.load(x, i))
+    analyse(make.kernel(make.loop(i, size(x, 0), make.store(y, (i,), twice))))
+    assert len(asked) == len(set(asked)) == 3
+
+
+def test_a_condition_proves_nothing_of_the_same_index_beside_it():
+    make = KernelBuilder()
+    x, y, i = make.tensor("x", 1), make.tensor("y", 1), make.symbol("i")
+    inside = make.store(y, (i,), make.load(x, i))
+    guarded = make.branch(apply("lt", i, size(y, 0)), (inside,))
+    beside = make.store(y, (i,), make.load(x, i))
+    first, second = verdicts(make.kernel(make.loop(i, size(x, 0), guarded, beside)), "y")
+    assert (first.bound, second.bound) == (Bound.PROVED, Bound.GUARDED)
