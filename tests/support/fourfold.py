@@ -13,6 +13,7 @@ from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
 from brickwork.frontend.reference import python_function
 from brickwork.ir.interpret import run_program
+from brickwork.ir.nodes import Return
 from brickwork.ir.signature import Signature
 from brickwork.ir.verify import verify_program
 from support.tensors import argument_type, to_memory, to_tensor
@@ -38,10 +39,17 @@ def _interpreted(function: Callable[..., Any]) -> Callable[..., Any]:
         results = run_program(program, memories, check=True)
         for given, after in zip(arguments, memories, strict=True):
             if isinstance(given, torch.Tensor):
-                given.copy_(to_tensor(after))
-        return tuple(map(to_tensor, results))
+                given.copy_(_of_parts(to_tensor(after), pairs=given.is_complex()))
+        returned = next(node for node in program.body if isinstance(node, Return))
+        pairs = zip(results, returned.tensors, strict=True)
+        return tuple(_of_parts(to_tensor(result), pairs=tensor.type.pairs) for result, tensor in pairs)
 
     return run
+
+
+def _of_parts(tensor: torch.Tensor, *, pairs: bool) -> torch.Tensor:
+    """Return the complex tensor with these parts."""
+    return torch.view_as_complex(tensor.contiguous()) if pairs else tensor
 
 
 def agree(function: Callable[..., Any], *arguments: Any, plain: bool = True, name: str = "") -> bw.Op:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, cast
 
 import torch
@@ -15,7 +16,8 @@ from brickwork.ir.signature import AbsentType, ArgumentType, ListType, ScalarTyp
 
 
 def to_memory(tensor: torch.Tensor) -> Memory:
-    """Return the tensor's elements, with its sizes, strides and offset; a copy."""
+    """Return the tensor's elements, of a complex one its parts, with its sizes, strides and offset; a copy."""
+    tensor = torch.view_as_real(tensor) if tensor.is_complex() else tensor
     dtype = DTYPES[str(tensor.dtype).removeprefix("torch.")]
     count = tensor.untyped_storage().nbytes() // tensor.element_size()
     flat = tensor.as_strided((count,), (1,), 0)
@@ -33,6 +35,8 @@ def argument_type(value: Any) -> ArgumentType:
     """Return the type of an argument of an operator."""
     match value:
         case torch.Tensor():
+            if value.is_complex():
+                return replace(cast("TensorType", argument_type(torch.view_as_real(value))), pairs=True)
             axes = [axis for axis in range(value.ndim) if value.stride(axis) == 1 or value.shape[axis] <= 1]
             dtype = DTYPES[str(value.dtype).removeprefix("torch.")]
             return TensorType(dtype, value.ndim, value.is_contiguous(), axes[-1] if axes else None)

@@ -59,7 +59,7 @@ CALLS: dict[str, Callable[[], object]] = {
     "too many arguments": lambda: native(torch.ones(3), 1),
     "a wrong name": lambda: native(y=torch.ones(3)),
     "a gradient": lambda: native(torch.ones(3, requires_grad=True)),
-    "a complex tensor": lambda: native(torch.ones(3, dtype=torch.complex64)),
+    "an unknown type": lambda: native(torch.zeros(3, dtype=torch.complex32)),
     "a result of the wrong shape": lambda: native(torch.ones(3), out=torch.ones(4)),
     "a call through torch": lambda: OPS.native(torch.ones(3)),
     "warmup": lambda: mistyped.warmup(torch.ones(3)),

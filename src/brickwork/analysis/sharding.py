@@ -86,8 +86,14 @@ def find_shardings(program: Program) -> tuple[Sharding, ...]:
     body = rewrite_expressions(rewrite_statements(program.body, _plain), _extent)
     relations = _Relations(body)
     arguments = parameter_tensors(program.parameters)
-    found = (_sharding(body, members, relations.meanings, arguments) for members in relations.sets())
+    whole = (members for members in relations.sets() if not any(map(_holds_parts, members)))
+    found = (_sharding(body, members, relations.meanings, arguments) for members in whole)
     return tuple(item for item in found if item is not None)
+
+
+def _holds_parts(member: Member) -> bool:
+    """Return whether this is the axis of the parts of complex elements, which torch's tensor has not."""
+    return isinstance(member, tuple) and member[0].type.pairs and member[1] == member[0].type.rank - 1
 
 
 def shardings_text(program: Program) -> str:

@@ -29,9 +29,18 @@ from brickwork.codegen.host_cuda import (
     refuse_nondeterministic,
 )
 from brickwork.codegen.host_program import emit_statements, given_tensors, prepare
-from brickwork.codegen.host_state import Cuda, Held, Host, fail, scalar, store_scalar
+from brickwork.codegen.host_state import Cuda, Held, Host, fail, scalar, store_scalar, view_as_pairs
 from brickwork.codegen.lane_values import scalar_type
-from brickwork.codegen.support import DTYPE_NUMBERS, FUNCTIONS, NEXT, TABLE, block_words, type_word
+from brickwork.codegen.support import (
+    ANY_AXIS,
+    DTYPE_NUMBERS,
+    FUNCTIONS,
+    NEXT,
+    TABLE,
+    block_words,
+    element_word,
+    type_word,
+)
 from brickwork.ir.dtypes import BOOL, FLOAT64, INT64, DType
 from brickwork.ir.nodes import (
     AbsentParameter,
@@ -257,7 +266,13 @@ def _match_tensor(host: Host, position: int, handle: str, tensor: Tensor, miss: 
     writer = host.state.writer
     block = writer.alloca("i64", block_words(tensor.type.rank))
     word = type_word(tensor.type, written=written, cuda=host.cuda is not None)
-    _require(host, writer.call("i1", "@bw_inspect", (f"ptr {handle}", f"i64 {word}", f"ptr {block}")), miss)
+    if tensor.type.pairs:
+        whole = writer.alloca("i64", block_words(tensor.type.axes))
+        asked = element_word(tensor.type, written=written, cuda=host.cuda is not None, unit=ANY_AXIS)
+        _require(host, writer.call("i1", "@bw_inspect", (f"ptr {handle}", f"i64 {asked}", f"ptr {whole}")), miss)
+        view_as_pairs(writer, tensor.type, whole, block)
+    else:
+        _require(host, writer.call("i1", "@bw_inspect", (f"ptr {handle}", f"i64 {word}", f"ptr {block}")), miss)
     if host.cuda is not None:
         _require(host, device_condition(host, host.cuda, handle), miss)
         within = writer.call("i1", "@bw_narrow", (f"ptr {block}", f"i64 {word}"))

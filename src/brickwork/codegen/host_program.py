@@ -15,13 +15,14 @@ from typing import assert_never
 from brickwork.codegen.convention import RECORD_FAILED, context_layout
 from brickwork.codegen.failures import MOST_VALUES, weights
 from brickwork.codegen.host_cuda import emit_end, emit_launch
-from brickwork.codegen.host_state import Held, Host, Loop, fail, scalar, store_scalar, word
+from brickwork.codegen.host_state import Held, Host, Loop, fail, scalar, store_scalar, view_as_pairs, word
 from brickwork.codegen.lane_values import scalar_type
 from brickwork.codegen.support import (
     ALLOCATE_LAYOUT,
     ALLOCATE_NEGATIVE,
     TABLE,
     block_words,
+    element_word,
     type_word,
 )
 from brickwork.ir.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, DType, value_dtype
@@ -212,15 +213,21 @@ def _allocate(host: Host, statement: Allocate) -> None:
     if statement.given:
         _check_given(host, statement, sizes)
     else:
+        kind, block, word = tensor.type, local.block, local.word
+        if kind.pairs:
+            sizes, block = sizes[:-1], writer.alloca("i64", block_words(kind.axes))
+            word = element_word(kind, written=True, cuda=host.cuda is not None)
         for axis, size in enumerate(sizes):
-            writer.store("i64", size, writer.slot(local.block, 1 + axis))
+            writer.store("i64", size, writer.slot(block, 1 + axis))
         if host.loop is not None:
             _give_up(host, local)
         like = "null" if statement.like is None else writer.load("ptr", host.locals[statement.like].handle)
         device = "-1" if host.cuda is None else writer.load("i32", host.cuda.device)
-        places = (f"ptr {local.block}", f"i64 {local.word}", f"ptr {like}", f"ptr {local.handle}")
+        places = (f"ptr {block}", f"i64 {word}", f"ptr {like}", f"ptr {local.handle}")
         arguments = (*places, f"i32 {device}")
         _check_allocated(host, statement, writer.call("i64", "@bw_allocate", arguments), sizes)
+        if kind.pairs:
+            view_as_pairs(writer, kind, block, local.block)
     if statement.fill is not None:
         _fill(host, statement, statement.fill)
 
@@ -241,8 +248,9 @@ def _check_given(host: Host, statement: Allocate, sizes: list[str]) -> None:
     passed, wrong = writer.label("passed"), writer.label("wrong")
     writer.branch_if(same, passed, wrong, weights(host.state))
     writer.place(wrong)
-    shape = ", ".join("{}" for _ in sizes)
-    values = [(size, INT64) for size in sizes]
+    rank = statement.tensor.type.axes
+    shape = ", ".join("{}" for _ in range(rank))
+    values = [(size, INT64) for size in sizes[:rank]]
     message = f"expected {statement.tensor.name} of shape [{shape}]"
     if rank <= 4:
         values += [(writer.load("i64", writer.slot(local.block, 1 + axis)), INT64) for axis in range(rank)]
@@ -274,7 +282,7 @@ def _check_allocated(host: Host, statement: Allocate, code: str, sizes: list[str
         writer.place(other)
     writer.branch(last)
     writer.place(last)
-    dtype = statement.tensor.type.dtype
+    dtype = statement.tensor.type.element
     count = (_bytes(host, sizes, dtype), FLOAT64)
     values = (count, *values) if len(values) < MOST_VALUES else (count,)
     where = f" of shape [{shape}]" if len(values) > 1 else ""

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
-from brickwork.codegen.builder import FailureSite
+from brickwork.codegen.builder import FailureSite, FunctionWriter
 from brickwork.codegen.convention import RECORD_FAILED, RECORD_SITE, RECORD_VALUES
 from brickwork.codegen.emitter_state import Slot, State
 from brickwork.codegen.expressions import emit_scalar
 from brickwork.codegen.lane_values import scalar_type
 from brickwork.diagnostics.location import Location
 from brickwork.ir.dtypes import BOOL, FLOAT32, INT64, DType
-from brickwork.ir.nodes import Expression, Failure, Node, Program, Read, Size, Symbol, Tensor
+from brickwork.ir.nodes import Expression, Failure, Node, Program, Read, Size, Symbol, Tensor, TensorType
 from brickwork.ir.walk import rewrite
 from brickwork.records import dataclass
 from brickwork.target.target import Target
@@ -127,3 +127,15 @@ def word(host: Host, text: str, dtype: DType) -> tuple[str, str]:
     if dtype is FLOAT32:
         return "double", emit(f"fpext float {text} to double")
     return scalar_type(dtype), text
+
+
+def view_as_pairs(writer: FunctionWriter, kind: TensorType, whole: str, block: str) -> None:
+    """Fill the block of the real view of a tensor, of type `kind`, from that of its complex elements."""
+    axes, rank = kind.axes, kind.rank
+    writer.store("i64", writer.load("i64", whole), block)
+    for axis in range(axes):
+        writer.store("i64", writer.load("i64", writer.slot(whole, 1 + axis)), writer.slot(block, 1 + axis))
+        stride = writer.emit(f"shl i64 {writer.load('i64', writer.slot(whole, 1 + axes + axis))}, 1")
+        writer.store("i64", stride, writer.slot(block, 1 + rank + axis))
+    writer.store("i64", "2", writer.slot(block, rank))
+    writer.store("i64", "1", writer.slot(block, 2 * rank))

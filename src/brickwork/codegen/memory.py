@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import gcd
 
-from brickwork.codegen import arrays, lane_access, lanes, wide_loads
+from brickwork.codegen import arrays, lane_access, lanes, pair_access, wide_loads
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.lane_access import Place
 from brickwork.codegen.lane_values import (
@@ -32,6 +32,7 @@ from brickwork.legality import legality
 SHARED = "ptr addrspace(3)"
 """The type of an address in a block's shared memory."""
 _FULL = "splat (i1 true)"
+_FIRST = Uniform("0", INT64)
 _NARROW = frozenset({"i8", "i16", "i32"})
 """Integers in memory that values are narrowed to."""
 
@@ -40,6 +41,8 @@ def size(state: State, tensor: Tensor, axis: int) -> str:
     """Return the extent of an axis, as i64."""
     if tensor.is_local:
         return str(tensor.sizes[axis])
+    if tensor.type.pairs and axis == tensor.type.rank - 1:
+        return "2"
     return state.slot_value(state.layout.tensors[tensor].sizes[axis])
 
 
@@ -62,11 +65,51 @@ def element_load(state: State, tensor: Tensor, indices: tuple[Value, ...]) -> Va
         text = _load_run(state, tensor, offset, state.mask)
     elif isinstance(offset, Wrapped) and abs(offset.stride) == 1:
         text = _load_wrapped(state, tensor, offset)
+    elif (part := pair_access.part_at(tensor, indices)) is not None and pair_access.are_neighbours(offset):
+        text = _load_part(state, tensor, element_offset(state, tensor, (*indices[:-1], _FIRST)), part)
     elif isinstance(offset, Ramp):
         text = _load_ramp(state, tensor, offset)
     else:
         text = _gather(state, tensor, offset)
     return Varying(widened(state, text, tensor.type.dtype, state.width), value_dtype(tensor.type.dtype))
+
+
+def _load_part(state: State, tensor: Tensor, start: Value, part: int) -> str:
+    """Return one part of neighbouring complex elements, out of one load of both parts."""
+    kind, width = memory_type(tensor.type.dtype), 2 * state.width
+    base = start.base if isinstance(start, Strided) else "0"
+    address, scope = _address(state, tensor, base, inside=state.mask is None), _scope(state, tensor)
+    whole = f"<{width} x {kind}>"
+    if state.mask is None:
+        note = f", align {tensor.type.dtype.size}{scope}"
+        both = state.writer.load(whole, address, note, pointer=_pointer(state, tensor))
+    else:
+        name, mask = f"@llvm.masked.load.{type_suffix(kind, width)}.p0", pair_access.doubled(state, state.mask)
+        places = f"ptr align {tensor.type.dtype.size} {address}"
+        both = state.writer.emit(
+            f"call {whole} {name}({places}, <{width} x i1> {mask}, {whole} zeroinitializer){scope}"
+        )
+    return pair_access.taken(state, kind, both, part)
+
+
+def pair_store(state: State, tensor: Tensor, indices: tuple[Value, ...], parts: tuple[Value, Value]) -> None:
+    """Store both parts of complex elements; `indices` are those of the real part."""
+    offset = element_offset(state, tensor, indices)
+    if not pair_access.are_neighbours(offset) or not isinstance(offset, Strided):
+        element_store(state, tensor, indices, parts[0])
+        element_store(state, tensor, (*indices[:-1], Uniform("1", INT64)), parts[1])
+        return
+    kind, width, scope = memory_type(tensor.type.dtype), 2 * state.width, _scope(state, tensor)
+    texts = [narrowed(state, lanes.vector(state, part), tensor.type.dtype, state.width) for part in parts]
+    both, whole = pair_access.together(state, kind, texts[0], texts[1]), f"<{width} x {kind}>"
+    address = _address(state, tensor, offset.base, inside=state.mask is None)
+    if state.mask is None:
+        note = f", align {tensor.type.dtype.size}{scope}"
+        state.writer.store(whole, both, address, note, pointer=_pointer(state, tensor))
+        return
+    name, mask = f"@llvm.masked.store.{type_suffix(kind, width)}.p0", pair_access.doubled(state, state.mask)
+    places = f"ptr align {tensor.type.dtype.size} {address}"
+    state.writer.effect(f"call void {name}({whole} {both}, {places}, <{width} x i1> {mask}){scope}")
 
 
 def raw_element(state: State, tensor: Tensor, indices: tuple[Value, ...]) -> str:
@@ -77,7 +120,7 @@ def raw_element(state: State, tensor: Tensor, indices: tuple[Value, ...]) -> str
     if not isinstance(offset, Uniform):
         msg = "an element of one lane lies at several places"
         raise TypeError(msg)
-    note = f", align {tensor.type.dtype.size}{_scope(state, tensor)}"
+    note = f", align {_least_alignment(state, tensor, indices)}{_scope(state, tensor)}"
     address = _address(state, tensor, offset.text)
     return state.writer.load(memory_type(tensor.type.dtype), address, note, pointer=_pointer(state, tensor))
 
@@ -107,7 +150,8 @@ def element_store(state: State, tensor: Tensor, indices: tuple[Value, ...], valu
         text = narrowed(state, text, dtype, width)
         if width > 1:
             text = lanes.pick(state, kind, text, lanes.last_active(state))
-        note = f", align {_alignment_at(state, tensor, offset.text)}{_scope(state, tensor)}"
+        alignment = max(_alignment_at(state, tensor, offset.text), _least_alignment(state, tensor, indices))
+        note = f", align {alignment}{_scope(state, tensor)}"
         state.writer.store(kind, text, _address(state, tensor, offset.text), note, pointer=_pointer(state, tensor))
         return
     text = narrowed(state, lanes.vector(state, value), dtype, state.width)
@@ -363,6 +407,17 @@ def _alignment_at(state: State, tensor: Tensor, offset: str) -> int:
         return size
     root, constant = state.writer.parts(offset)
     return max(size, gcd(state.writer.known(root).multiple * size, constant * size, ALIGNMENT))
+
+
+@legality
+def _least_alignment(state: State, tensor: Tensor, indices: Sequence[Value]) -> int:
+    """Return the bytes of which an element's address is a multiple: a complex one lies at a multiple of its own size.
+
+    So it does where the tensor begins at a multiple of what holds it.
+    """
+    size = tensor.type.dtype.size
+    whole = tensor in state.kernel.aligned and pair_access.part_at(tensor, indices) == 0
+    return 2 * size if whole else size
 
 
 def _reversed(state: State, text: str, kind: str) -> str:

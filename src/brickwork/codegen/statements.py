@@ -17,7 +17,8 @@ from brickwork.codegen.emitter_state import State
 from brickwork.codegen.expressions import emit_all, emit_expression
 from brickwork.codegen.failures import emit_checks, may_be_tested_together
 from brickwork.codegen.lane_values import Uniform, Value, scalar_type, vector_type
-from brickwork.codegen.memory import element_store
+from brickwork.codegen.memory import element_store, pair_store
+from brickwork.codegen.pair_access import is_pair
 from brickwork.codegen.parallel import emit_parallel
 from brickwork.codegen.rebind import emit_rebind
 from brickwork.codegen.row_updates import emit_row, is_row
@@ -53,6 +54,11 @@ def emit_block(state: State, block: Block) -> None:
         if isinstance(statement, Check):
             if not _follows_check(block, number):
                 emit_checks(state, [*_checks(block, number)])
+            continue
+        if number and is_pair(state, block[number - 1], statement):
+            continue
+        if number + 1 < len(block) and is_pair(state, statement, block[number + 1]):
+            _emit_pair(state, statement, block[number + 1])
             continue
         emit_statement(state, statement)
         if writer.terminated or isinstance(statement, Break | Continue):
@@ -146,6 +152,14 @@ def _emit_store(state: State, statement: Store) -> None:
                 may_vary(index, state.neighbours) for index in statement.indices
             )
             emit_update(state, statement.tensor, indices, value, statement.combine, together=same)
+
+
+def _emit_pair(state: State, first: Statement, second: Statement) -> None:
+    """Emit two stores, of the parts of one complex element, as one."""
+    if isinstance(first, Store) and isinstance(second, Store):
+        indices = emit_all(state, first.indices)
+        parts = emit_expression(state, first.value), emit_expression(state, second.value)
+        pair_store(state, first.tensor, indices, parts)
 
 
 def _emit_for(state: State, loop: For) -> None:

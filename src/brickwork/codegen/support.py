@@ -72,6 +72,8 @@ DTYPE_NUMBERS = {
     "float16": 5,
     "float32": 6,
     "float64": 7,
+    "complex64": 9,
+    "complex128": 10,
     "bool": 11,
     "bfloat16": 15,
     "uint16": 27,
@@ -115,6 +117,16 @@ def type_word(kind: TensorType, *, written: bool = False, cuda: bool = False) ->
         | axis << 24
         | kind.dtype.size << 32
     )
+
+
+ANY_AXIS = 255
+"""In a word: whatever the unit axis is."""
+
+
+def element_word(kind: TensorType, *, written: bool, cuda: bool, unit: int = 0) -> int:
+    """Return torch's tensor with complex elements as a word; the type is that of its real view."""
+    whole = TensorType(kind.element, kind.axes, kind.contiguous)
+    return type_word(whole, written=written, cuda=cuda) | unit << 24
 
 
 def block_words(rank: int) -> int:

@@ -9,12 +9,13 @@ import types
 from collections.abc import Callable
 
 from brickwork.diagnostics.location import Location
+from brickwork.frontend.complex_values import literal
 from brickwork.frontend.environment import constant_items, is_number, is_tensor, torch_dtype
 from brickwork.frontend.rules import error
 from brickwork.frontend.typing import ElementType, Items, Opaque, Operand, Record, Value
 from brickwork.frontend.value_classes import attributes_of, is_value
 from brickwork.ir.build import constant
-from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64
+from brickwork.ir.dtypes import BOOL, ELEMENTS, FLOAT64, INT64
 
 NOT_IMPLEMENTED = Opaque("NotImplemented")
 """What the method of an operator returns that does not take the other operand."""
@@ -42,9 +43,11 @@ def captured_operand(found: object, name: str, loc: Location) -> Operand:
         return Items(tuple(captured_operand(item, name, loc) for item in items))
     if is_number(found):
         return _number(found, loc)
+    if isinstance(found, complex):
+        return literal(found, loc)
     dtype = torch_dtype(found)
-    if dtype in DTYPES:
-        return ElementType(DTYPES[dtype])
+    if dtype in ELEMENTS:
+        return ElementType(ELEMENTS[dtype])
     if found is None or isinstance(found, str):
         return Opaque("None") if found is None else Opaque("a text", found)
     if found is NotImplemented:
@@ -71,16 +74,14 @@ def limits_of(name: str, found: Operand | None, loc: Location) -> Record:
 
 def _part(found: object, name: str, loc: Location) -> Operand:
     """Return an attribute of a captured value with parts; one that is of no use is refused where it is used."""
-    known = is_value(found) or is_number(found) or constant_items(found) is not None or torch_dtype(found) in DTYPES
-    if known or found is None or isinstance(found, str):
+    known = is_value(found) or is_number(found) or constant_items(found) is not None or torch_dtype(found) in ELEMENTS
+    if known or found is None or isinstance(found, str | complex):
         return captured_operand(found, name, loc)
     return Opaque(f"`{name}`, which is of type {type(found).__name__}")
 
 
 def _instead_of_object(found: object, name: str) -> str:
     """Return what to write for an object that is captured, or for a literal that is no number."""
-    if isinstance(found, complex):
-        return "compute with the real and the imaginary part, or with a class that has both, such as a NamedTuple"
     numbers = [key for key, item in vars(found).items() if is_number(item)] if hasattr(found, "__dict__") else []
     if isinstance(found, enum.Enum):
         return f"write the number that it stands for, `{name}.value`"

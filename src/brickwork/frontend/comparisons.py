@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from brickwork.frontend.arithmetic import COMPARE, compare
 from brickwork.frontend.captured_operands import NOT_IMPLEMENTED
+from brickwork.frontend.complex_values import is_complex
 from brickwork.frontend.evaluation_order import settle
 from brickwork.frontend.grown_lists import item_at, length
-from brickwork.frontend.indexing import load, scalar
+from brickwork.frontend.indexing import is_complex_element, load, numeric, scalar
 from brickwork.frontend.lowering_state import Frame, State, describe, truth
 from brickwork.frontend.parts import items_of, special
 from brickwork.frontend.plain_loops import emit_loop
@@ -23,8 +24,9 @@ from brickwork.ir.nodes import Assign, Expression
 
 def link(state: State, frame: Frame, node: ast.expr, operator: ast.cmpop, sides: tuple[Operand, Operand]) -> Value:
     """Return one comparison."""
-    left, right = sides
     loc = frame.loc(node)
+    left, right = (numeric(state, side, loc) if is_complex_element(side) else side for side in sides)
+    sides = left, right
     if isinstance(operator, ast.In | ast.NotIn):
         return _contained(state, frame, node, sides, present=isinstance(operator, ast.In))
     if isinstance(operator, ast.Eq | ast.NotEq | ast.Is | ast.IsNot):
@@ -124,6 +126,8 @@ def _of_records(state: State, frame: Frame, node: ast.expr, name: str, sides: tu
     alike = all(issubclass(kind, tuple) for kind in kinds) or {type(item) for item in sides} == {Record}
     if pair[0] is not None and pair[1] is not None and alike and len(kinds) == 1 and all(map(by_parts, kinds)):
         return _of_items(state, frame, node, name, (pair[0], pair[1]))
+    if is_complex(left) or is_complex(right):
+        raise error("BW101", "complex numbers are not ordered", loc, "compare `abs(...)` of them, or their parts")
     message = f"{describe(left)} and {describe(right)} do not compare"
     kind = next(iter(kinds)).__name__
     raise error("BW101", message, loc, f"define `__{name}__` in `{kind}`, or compare the attributes")

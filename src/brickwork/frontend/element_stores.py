@@ -5,26 +5,36 @@ from __future__ import annotations
 import math
 
 from brickwork.diagnostics.location import Location
+from brickwork.frontend.complex_values import as_complex, is_complex
 from brickwork.frontend.given_numbers import refuse_overflow
+from brickwork.frontend.grown_lists import let_grow
+from brickwork.frontend.indexing import numeric, scalar
 from brickwork.frontend.lowering_state import State
 from brickwork.frontend.rules import error
-from brickwork.frontend.typing import Value, View
-from brickwork.ir.build import cast
+from brickwork.frontend.typing import Operand, View, numbers_of
+from brickwork.ir.build import cast, integer, is_constant
 from brickwork.ir.dtypes import value_dtype
-from brickwork.ir.nodes import Cast, Constant, Expression, Store
+from brickwork.ir.nodes import Cast, Constant, Expression, Load, Store, Tensor
+from brickwork.ir.walk import walk
 
 
 def element_of(view: View, loc: Location) -> View:
     """Return the element that is stored into."""
     if view.rank:
         given = f"{len(view.indices)} {'index' if len(view.indices) == 1 else 'indices'}"
-        message = f"`{view.tensor.name}` has {view.tensor.type.rank} dimensions, but is stored into with {given}"
+        message = f"`{view.tensor.name}` has {view.tensor.type.axes} dimensions, but is stored into with {given}"
         raise error("BW102", message, loc, "store into one element; write a loop for a whole row")
     return view
 
 
-def store(state: State, view: View, stored: Value, loc: Location) -> None:
+def store(state: State, view: View, stored: Operand, loc: Location) -> None:
     """Write an element."""
+    if view.tensor.type.pairs:
+        _store_parts(state, view, as_complex(numeric(state, stored, loc), loc), loc)
+        return
+    if view.tensor in state.lists and is_complex(stored):
+        let_grow(state, View(view.tensor))
+    stored = scalar(state, stored, loc)
     if view.tensor in state.lists:
         state.widen(state.lists[view.tensor].key, stored.type, view.tensor.name, loc)
     element = view.tensor.type.dtype
@@ -43,6 +53,23 @@ def store(state: State, view: View, stored: Value, loc: Location) -> None:
             loc=loc,
         )
     )
+
+
+def _store_parts(state: State, view: View, stored: Operand, loc: Location) -> None:
+    """Write the parts of a complex element; the second one is evaluated before the first one is written."""
+    dtype = view.tensor.type.dtype
+    real, imag = (cast(part.expression, dtype, loc) for part in numbers_of(stored))
+    if not _reads_own_part(imag, view.tensor):
+        imag = state.fix(imag, "imag")
+    for place, part in enumerate((real, imag)):
+        indices = (*view.indices, integer(place, loc))
+        state.emit(Store(tensor=view.tensor, indices=indices, value=part, access=state.access(), loc=loc))
+
+
+def _reads_own_part(imag: Expression, tensor: Tensor) -> bool:
+    """Return whether all that an expression reads of memory are imaginary parts of this tensor."""
+    loads = [node for node in walk(imag) if isinstance(node, Load)]
+    return all(node.tensor == tensor and is_constant(node.indices[-1], 1) for node in loads)
 
 
 def _with_fraction(literal: Constant, converted: Expression, loc: Location) -> Expression:

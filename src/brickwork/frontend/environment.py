@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import bisect
 import builtins
+import cmath
 import collections
 import dataclasses
 import heapq
@@ -37,7 +38,7 @@ NEW_METHODS = frozenset({"new_empty", "new_zeros", "new_ones", "new_full"})
 OF_TYPES = frozenset({"torch.finfo", "torch.iinfo"})
 """torch's functions that tell the limits of a type."""
 PYTHON: Mapping[types.ModuleType, Mapping[str, object]] = MappingProxyType(
-    {module: MappingProxyType({**vars(module)}) for module in (builtins, math, bisect, heapq)}
+    {module: MappingProxyType({**vars(module)}) for module in (builtins, math, cmath, bisect, heapq)}
 )
 """Python's own functions; `torch.export` puts others in place of some while it runs."""
 
@@ -131,11 +132,14 @@ def is_number(value: object) -> bool:
     return isinstance(value, bool | int | float)
 
 
+_CONSTANTS = (bool, int, float, complex, str)
+
+
 def constant_items(value: object) -> tuple[object, ...] | None:
-    """Return the items of a list or tuple of numbers and texts (nested ones too), or None."""
+    """Return the items of a list or tuple of numbers, complex ones too, and texts (nested ones too), or None."""
     if not isinstance(value, tuple | list):
         return None
     items = tuple(cast("tuple[object, ...]", value))
-    if all(is_number(item) or isinstance(item, str) or constant_items(item) is not None for item in items):
+    if all(isinstance(item, _CONSTANTS) or constant_items(item) is not None for item in items):
         return items
     return None

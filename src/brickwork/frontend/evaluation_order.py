@@ -13,10 +13,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from brickwork.diagnostics.location import Location
-from brickwork.frontend.indexing import load
+from brickwork.frontend.indexing import load, numeric
 from brickwork.frontend.lowering_state import State, describe
 from brickwork.frontend.rules import unsupported
-from brickwork.frontend.typing import Operand, Row, Value, View, with_parts
+from brickwork.frontend.typing import Operand, Record, Row, Value, View, numbers_of, with_parts
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Expression
 
@@ -37,13 +37,18 @@ def settle(state: State, found: Operand, loc: Location) -> Operand:
             return with_parts(found, lambda item: settle(state, item, loc))
 
 
+def settled_number(state: State, found: Operand, loc: Location) -> Value | Record:
+    """Return a number, which may be complex, with its value as it is now."""
+    return numeric(state, settle(state, numeric(state, found, loc), loc), loc)
+
+
 def kept(state: State, item: Operand, position: int, loc: Location) -> Operand:
     """Return an operand with the values that it had at a position of the block, where they may have changed since."""
     match item:
         case View() if item.is_element:
             element = load(state, item, loc)
-            same = not _is_stale(state, element.expression, position)
-            return item if same else kept_value(state, element, position)
+            same = not any(_is_stale(state, each.expression, position) for each in numbers_of(element))
+            return item if same else kept(state, element, position, loc)
         case View():
             return kept_place(state, item, position)
         case Value():

@@ -13,11 +13,22 @@ from brickwork.frontend.arithmetic import BINARY, binary, unary
 from brickwork.frontend.calls import call
 from brickwork.frontend.captured_operands import captured_operand, literal_integer
 from brickwork.frontend.comparisons import link
+from brickwork.frontend.complex_values import PARTS as COMPLEX_PARTS
+from brickwork.frontend.complex_values import is_complex, of_complex, part_of_real
 from brickwork.frontend.environment import MISSING, constant_items, helper, intrinsic, resolve
 from brickwork.frontend.evaluation_order import kept, kept_place
 from brickwork.frontend.given_numbers import as_given
 from brickwork.frontend.grown_lists import call_grown, is_filled, item_at, length, let_grow, place_of
-from brickwork.frontend.indexing import advice_for, attribute, index, load, method, scalar
+from brickwork.frontend.indexing import (
+    advice_for,
+    attribute,
+    index,
+    is_complex_element,
+    load,
+    method,
+    numeric,
+    scalar,
+)
 from brickwork.frontend.list_forms import CHANGING, is_list
 from brickwork.frontend.lowering_state import Arguments, Frame, State, describe, truth
 from brickwork.frontend.merging import Branch, is_speculative, may_repeat, merge, merge_operands
@@ -25,19 +36,21 @@ from brickwork.frontend.mistaken_names import not_a_function, refuse_axis, refus
 from brickwork.frontend.optional_numbers import present_if, required
 from brickwork.frontend.parts import (
     as_record,
+    binary_number,
     binary_operand,
     call_method,
     construct,
     item_of,
     items_of,
-    special,
     truth_of,
+    unary_number,
+    unary_of_parts,
 )
 from brickwork.frontend.parts import attribute as attribute_of
 from brickwork.frontend.random_sites import place
-from brickwork.frontend.row_forms import REDUCED, is_sliced, slices_of, spelled_out, step_of
+from brickwork.frontend.row_forms import REDUCED, is_sliced, over_items, slices_of, spelled_out, step_of
 from brickwork.frontend.row_functions import of_rows
-from brickwork.frontend.rows import Bounds, as_row, combined, row_of, slab_of
+from brickwork.frontend.rows import Bounds, as_row, combined, is_of_rows, is_rows, row_of, slab_of
 from brickwork.frontend.rules import GENERATOR, REDUCTIONS, REFUSED_EXPRESSIONS, error, unsupported
 from brickwork.frontend.tuple_indexing import looked_up, pick
 from brickwork.frontend.typing import (
@@ -49,7 +62,6 @@ from brickwork.frontend.typing import (
     Opaque,
     Operand,
     Record,
-    Row,
     Value,
     View,
     is_none,
@@ -58,11 +70,11 @@ from brickwork.frontend.typing import (
     with_parts,
 )
 from brickwork.frontend.value_calls import call_on_values, is_instance
-from brickwork.frontend.value_classes import UNARY_METHODS
 from brickwork.frontend.value_classes import method as method_of
 from brickwork.ir.build import apply, constant, logical_not
 from brickwork.ir.dtypes import BOOL
 from brickwork.ir.nodes import Constant, Expression, Statement
+from brickwork.language.complex_numbers import Complex
 from brickwork.language.math import FOLDED, METHODS, POWER_MODULO, is_pointwise
 
 
@@ -128,6 +140,7 @@ def condition(state: State, frame: Frame, node: ast.expr) -> Expression:
     if isinstance(found, Maybe) and isinstance(found.there, Value):
         inner = found.inner if isinstance(found.inner, Value) else found.there
         return apply("logical_and", found.there.expression, truth(inner, loc), loc=loc)
+    found = numeric(state, found, loc) if is_complex_element(found) else found
     if isinstance(found, Record):
         return truth_of(state, frame, found, node)
     if isinstance(found, Grown):
@@ -158,8 +171,12 @@ def _attribute(state: State, frame: Frame, node: ast.Attribute, loc: Location) -
         return captured_operand(found, ast.unparse(node), loc)
     refuse_unknown(frame, node, loc)
     owner = required(state, operand(state, frame, node.value), loc)
+    if isinstance(owner, View) and node.attr in COMPLEX_PARTS and (owner.is_element or is_complex_element(owner)):
+        owner = numeric(state, owner, loc)
     if isinstance(owner, View):
         return attribute(owner, node.attr, loc)
+    if isinstance(owner, Value) and node.attr in COMPLEX_PARTS:
+        return part_of_real(owner, node.attr, loc)
     if isinstance(owner, Record):
         return attribute_of(state, frame, owner, node)
     items = isinstance(owner, Items)
@@ -221,7 +238,7 @@ def _subscript(state: State, frame: Frame, node: ast.Subscript, loc: Location) -
     raise error("BW003", f"{describe(owner)} cannot be indexed", loc, advice)
 
 
-def _table(state: State, frame: Frame, node: ast.Subscript, loc: Location) -> Value | None:
+def _table(state: State, frame: Frame, node: ast.Subscript, loc: Location) -> Value | Record | None:
     """Return `W[i][j]` of a captured table of numbers; None of anything else."""
     owner, nodes = node.value, [node.slice]
     while isinstance(owner, ast.Subscript):
@@ -240,23 +257,17 @@ def _table(state: State, frame: Frame, node: ast.Subscript, loc: Location) -> Va
 def _binary(state: State, frame: Frame, node: ast.BinOp, loc: Location) -> Operand:
     sides = _ordered_operands(state, frame, node.left, node.right)
     name = BINARY.get(type(node.op), "matmul")
-    if any(isinstance(side, Record) for side in sides) or name == "matmul":
+    if any(isinstance(side, Record) or is_complex_element(side) for side in sides) or name == "matmul":
+        if is_of_rows(state, sides) and any(map(is_complex, sides)):
+            return combined(state, sides, lambda pair: binary_number(state, frame, name, pair, node), loc)
         return binary_operand(state, frame, name, sides, node)
     lists = [side for side in sides if isinstance(side, Grown | Items)]
     if name == "add" and len(lists) == len(sides):
         return state.join_lists(state, frame, lists, node)
     if is_of_rows(state, sides):
-        return combined(state, sides, lambda pair: binary(state, name, pair[0], pair[1], loc), loc)
+        return combined(state, sides, lambda pair: binary_number(state, frame, name, pair, node), loc)
     left, right = scalar(state, sides[0], frame.loc(node.left)), scalar(state, sides[1], frame.loc(node.right))
     return binary(state, name, left, right, loc)
-
-
-def is_of_rows(state: State, sides: Sequence[Operand]) -> bool:
-    """Return whether an operator has a slice among its operands, or a tensor with axes left."""
-    return any(
-        isinstance(side, Row) or (isinstance(side, View) and side.rank > 0 and side.tensor not in state.lists)
-        for side in sides
-    )
 
 
 def slice_operands(state: State, frame: Frame, node: ast.Subscript) -> list[Operand | Bounds]:
@@ -281,16 +292,13 @@ def slice_operands(state: State, frame: Frame, node: ast.Subscript) -> list[Oper
 
 def _unary(state: State, frame: Frame, node: ast.UnaryOp, loc: Location) -> Operand:
     found = operand(state, frame, node.operand)
+    found = numeric(state, found, loc) if is_complex_element(found) else found
     if isinstance(found, Record) and isinstance(node.op, ast.Not):
         return Value(logical_not(truth_of(state, frame, found, node.operand), loc))
     if isinstance(found, Record):
-        name = UNARY_METHODS[type(node.op)]
-        result = special(state, frame, found, name, node)
-        if result is None:
-            raise error("BW101", f"{describe(found)} has no `{name}`", loc, f"define it in `{found.kind.__name__}`")
-        return result
+        return unary_of_parts(state, frame, node, found)
     if is_of_rows(state, [found]):
-        return combined(state, [found], lambda one: unary(state, node.op, one[0], loc), loc)
+        return combined(state, [found], lambda one: unary_number(state, frame, node, one[0]), loc)
     return unary(state, node.op, scalar(state, found, frame.loc(node.operand)), loc)
 
 
@@ -444,15 +452,6 @@ def _compare_one(state: State, frame: Frame, node: ast.Compare) -> Operand:
     return link(state, frame, node, node.ops[0], _ordered_operands(state, frame, node.left, node.comparators[0]))
 
 
-def over_items(node: ast.Call) -> ast.Call:
-    """Return the call of a reduction of `x` as one of `(item for item in x)`."""
-    name = ast.copy_location(ast.Name(id="item", ctx=ast.Load()), node)
-    target = ast.copy_location(ast.Name(id="item", ctx=ast.Store()), node)
-    clause = ast.comprehension(target=target, iter=node.args[0], ifs=[], is_async=0)
-    made = ast.copy_location(ast.GeneratorExp(elt=name, generators=[clause]), node)
-    return ast.copy_location(ast.Call(func=node.func, args=[made, *node.args[1:]], keywords=node.keywords), node)
-
-
 def call_formula(
     state: State, frame: Frame, formula: types.FunctionType, arguments: tuple[Operand, ...], node: ast.Call
 ) -> Operand | None:
@@ -478,6 +477,7 @@ def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
     if found is MISSING and isinstance(node.func, ast.Attribute):
         refuse_unknown(frame, node.func, loc)
         owner = required(state, operand(state, frame, node.func.value), loc)
+        owner = numeric(state, owner, loc) if is_complex_element(owner) and node.func.attr != "item" else owner
         if isinstance(owner, Record):
             return _call_of(state, frame, owner, node.func.attr, node)
         if node.func.attr in CHANGING:
@@ -489,8 +489,7 @@ def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
         formula = METHODS.get(node.func.attr)
         if formula is not None and (isinstance(owner, Value) or (isinstance(owner, View) and owner.is_element)):
             return call_formula(state, frame, formula, (scalar(state, owner, loc),), node)
-        is_row = is_of_rows(state, [owner]) and node.func.attr in REDUCED and not node.args and not node.keywords
-        if is_row:
+        if is_of_rows(state, [owner]) and node.func.attr in REDUCED and not node.args and not node.keywords:
             return _reduced(state, frame, node, node.func, owner)
         if isinstance(owner, View):
             return method(state, owner, node.func.attr, [operand(state, frame, item) for item in node.args], loc)
@@ -510,12 +509,17 @@ def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
     if name == "builtins.pow" and len(arguments) == 3:
         return call_formula(state, frame, POWER_MODULO, arguments, node)
     summed = parts_of(arguments[0]) if name == "builtins.sum" and arguments else ()
-    if name and any(isinstance(item, Record) for item in (*arguments, *summed)):
+    if is_pointwise(name) and is_of_rows(state, (*arguments, *keywords.values())):
+        return of_rows(state, frame, found, Arguments(arguments, keywords, node))
+    arguments = tuple(numeric(state, item, loc) if name and is_complex_element(item) else item for item in arguments)
+    complex_function = of_complex(name, arguments)
+    if complex_function is not None:
+        return call_formula(state, frame, complex_function, arguments, node)
+    inlined = helper(found) is not None and any(map(is_complex, arguments))
+    if name and not inlined and any(isinstance(item, Record) for item in (*arguments, *summed)):
         return call_on_values(state, frame, name, Arguments(arguments, keywords, node))
     if name == "builtins.len" and len(arguments) == 1 and isinstance(arguments[0], Grown):
         return Value(length(state, arguments[0], loc), weak=True)
-    if is_pointwise(name) and is_of_rows(state, (*arguments, *keywords.values())):
-        return of_rows(state, frame, found, Arguments(arguments, keywords, node))
     if helper(found) is None:
         if not name:
             raise not_a_function(state, frame, node.func, loc)
@@ -536,11 +540,6 @@ def _call_grown(state: State, frame: Frame, owner: Grown, name: str, node: ast.C
         return call_grown(state, owner, name, operands(state, frame, node.args), node, frame.loc(node))
     state.extend(state, frame, owner, node.args[0])
     return None
-
-
-def is_rows(found: Operand) -> bool:
-    """Return whether an operand is a tensor with axes left, or a slice."""
-    return isinstance(found, Row | Grown) or (isinstance(found, View) and found.rank > 0)
 
 
 def _reduced(state: State, frame: Frame, node: ast.Call, function: ast.Attribute, owner: Operand) -> Operand:
@@ -572,6 +571,8 @@ def _given(
 
 def _called_value(state: State, frame: Frame, node: ast.expr, found: object) -> Record | type | None:
     """Return what is called, where it is a class of values with parts or such a value."""
+    if found is Complex or found is complex:
+        return Complex
     if isinstance(found, type) and state.values.has(found):
         return found
     if state.values.holds(found):

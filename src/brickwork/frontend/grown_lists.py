@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import is_nonnegative
-from brickwork.frontend.indexing import load, scalar
+from brickwork.frontend.complex_values import as_complex, is_complex
+from brickwork.frontend.indexing import element, load, scalar
 from brickwork.frontend.loop_bounds import most_turns
 from brickwork.frontend.lowering_state import (
     ITEM_BYTES,
@@ -149,7 +150,7 @@ def item_at(state: State, found: Grown, position: Expression, loc: Location) -> 
     """Return the item at a position that is in range."""
     if found.form is None:
         return Value(integer(0, loc), weak=True)  # Nothing has been added yet, as far as this pass has come.
-    loads = [load(state, View(tensor, (position,), indexed=True), loc) for tensor in found.tensors]
+    loads = [element(state, View(tensor), (position,), loc) for tensor in found.tensors]
     return with_numbers(found.form, iter(loads), keep_sites=False)
 
 
@@ -176,7 +177,7 @@ def place_of(state: State, found: Grown, at: Operand, loc: Location) -> Expressi
 
 def store_at(state: State, found: Grown, position: Expression, stored: Operand, loc: Location) -> None:
     """Store an item at a position that is in range."""
-    stored = _item(state, stored, loc)
+    stored = _item(state, stored, loc, found.form)
     _note_form(state, found, stored, loc)
     for tensor, value in zip(found.tensors, numbers_of(stored), strict=True):
         key = state.lists[tensor].key
@@ -185,10 +186,11 @@ def store_at(state: State, found: Grown, position: Expression, stored: Operand, 
         state.emit(Store(tensor=tensor, indices=(position,), value=expression, access=state.access(), loc=loc))
 
 
-def _item(state: State, found: Operand, loc: Location) -> Operand:
+def _item(state: State, found: Operand, loc: Location, form: Operand | None = None) -> Operand:
     """Return an item with its elements read and its numbers fixed."""
     if isinstance(found, View) and found.is_element:
         found = load(state, found, loc)
+    found = as_complex(found, loc) if is_complex(form) else found
     if isinstance(found, Value):
         return replace(found, expression=state.fix(found.expression))
     if not isinstance(found, Items | Record):
@@ -200,7 +202,7 @@ def _item(state: State, found: Operand, loc: Location) -> Operand:
 def _note_form(state: State, found: Grown, stored: Operand, loc: Location) -> None:
     """Take the form of the first item for that of all; begin again where the list was made without it."""
     form, growth = form_of(stored), state.growth[found.site]
-    if growth.form is None:
+    if growth.form is None or (growth.form == PART and is_complex(stored)):
         growth.form = form
         for number, value in enumerate(numbers_of(stored)):
             state.widen((found.site[0], f"{found.site[1]}[{number}]"), value.type, found.name, loc)
@@ -223,7 +225,7 @@ def refuse_running(state: State, found: Grown, loc: Location) -> None:
 
 def append(state: State, found: Grown, added: Operand, loc: Location) -> None:
     """Add an item."""
-    added = _item(state, added, loc)
+    added = _item(state, added, loc, found.form)
     _note_form(state, found, added, loc)
     if found.site not in state.bounded:
         state.bounds[found.site].append(most_turns(state, found.depth, loc))

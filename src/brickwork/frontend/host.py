@@ -19,18 +19,19 @@ from brickwork.frontend.element_stores import store
 from brickwork.frontend.environment import ALLOCATIONS, MISSING, NEW_METHODS, intrinsic, resolve
 from brickwork.frontend.expressions import condition, operand, operands
 from brickwork.frontend.given_numbers import refuse_overflow
-from brickwork.frontend.indexing import list_name, scalar, shape
+from brickwork.frontend.indexing import list_name, numeric, scalar, shape
 from brickwork.frontend.iterables import is_listed, item, trips
 from brickwork.frontend.lift import ALLOCATION_KEYWORDS, stored_names
 from brickwork.frontend.loops import bind_target, head_of
 from brickwork.frontend.lowering_state import Frame, LoopLevel, State, Variable, describe
 from brickwork.frontend.raised import only_raise
 from brickwork.frontend.results import miscounted_results, repeated_result
+from brickwork.frontend.rows import slab_of, store_row
 from brickwork.frontend.rules import certain_failure, error, other_device
 from brickwork.frontend.statements import assign_target, lower_statement
-from brickwork.frontend.typing import ElementType, Items, Opaque, Operand, Row, Value, View
-from brickwork.ir.build import apply, cast, integer, read
-from brickwork.ir.dtypes import INT64, DType, value_dtype
+from brickwork.frontend.typing import ElementType, Items, Opaque, Operand, Record, Row, Value, View, numbers_of
+from brickwork.ir.build import apply, cast, integer, is_constant, read
+from brickwork.ir.dtypes import COMPLEX, COMPLEX64, INT64, PARTS, DType, value_dtype
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Allocate,
@@ -46,6 +47,7 @@ from brickwork.ir.nodes import (
     TensorType,
 )
 from brickwork.ir.signature import Signature
+from brickwork.ir.tensor_types import type_of
 from brickwork.records import dataclass
 
 
@@ -217,28 +219,41 @@ def _allocate(state: State, frame: Frame, host: Host, node: ast.Call, *, target:
         sizes = shape(like, loc).items
     else:
         sizes = _sizes(arguments, keywords)
-    expressions = tuple(_size(state, item, loc) for item in sizes)
+    lengths = tuple(_size(state, item, loc) for item in sizes)
     element = _element_type(host, keywords.get("dtype"), like, fill if kind == "full" else None, loc=loc)
-    if kind == "full" and fill is not None:
+    if fill is not None and element not in PARTS:
+        fill = scalar(state, fill, loc)
+    if kind == "full" and isinstance(fill, Value) and element not in PARTS:
         refuse_overflow(state, fill, element, loc)
     same_layout = like if name.endswith("_like") and part is None else None
-    layout = _layout(element, len(expressions), same_layout)
+    layout = _layout(element, len(lengths), same_layout)
+    expressions = _with_parts(layout, lengths)
     tensor = _new_tensor(state, host, target, layout, position, loc=loc)
     given = position is not None and bool(host.signature.out)
+    is_whole = isinstance(fill, Value) and (element not in PARTS or is_constant(fill.expression, 0))
+    filled = cast(fill.expression, value_dtype(layout.dtype), loc) if isinstance(fill, Value) and is_whole else None
     state.emit(
         Allocate(
             tensor=tensor,
             sizes=expressions,
-            fill=None if fill is None else cast(fill.expression, value_dtype(element), loc),
+            fill=filled,
             like=same_layout.tensor if same_layout is not None and not same_layout.indices and not given else None,
             given=given,
             loc=loc,
         )
     )
     host.facts.extend(
-        apply("eq", Size(tensor=tensor, axis=axis, loc=loc), size, loc=loc) for axis, size in enumerate(expressions)
+        apply("eq", Size(tensor=tensor, axis=axis, loc=loc), size, loc=loc) for axis, size in enumerate(lengths)
     )
+    if fill is not None and filled is None:
+        with state.into(host.kernel):
+            store_row(state, slab_of(state, View(tensor), (), loc), fill, store, loc)
     return View(tensor)
+
+
+def _with_parts(kind: TensorType, sizes: tuple[Expression, ...]) -> tuple[Expression, ...]:
+    """Return the sizes of a tensor's real view where its elements are complex."""
+    return (*sizes, integer(2)) if kind.pairs else sizes
 
 
 def _refuse_other_device(host: Host, found: Operand | None, loc: Location) -> None:
@@ -255,13 +270,13 @@ def _tensor(found: Operand, loc: Location) -> View:
 
 def _fill(
     state: State, kind: str, arguments: list[Operand], keywords: dict[str, Operand], loc: Location
-) -> Value | None:
+) -> Value | Record | None:
     if kind in {"zeros", "ones"}:
         return Value(integer(int(kind == "ones"), loc), weak=True)
     if kind != "full":
         return None
     found = keywords.get("fill_value") or (arguments.pop() if arguments else None)
-    return scalar(state, found, loc)
+    return numeric(state, found, loc)
 
 
 def _sizes(arguments: Sequence[Operand], keywords: dict[str, Operand]) -> Sequence[Operand]:
@@ -284,18 +299,23 @@ def _size(state: State, found: Operand, loc: Location) -> Expression:
     return size
 
 
-def _element_type(host: Host, dtype: Operand | None, like: View | None, fill: Value | None, *, loc: Location) -> DType:
+def _element_type(
+    host: Host, dtype: Operand | None, like: View | None, fill: Value | Record | None, *, loc: Location
+) -> DType:
     if isinstance(dtype, ElementType):
         return dtype.dtype
     if dtype is not None:
         raise error("BW101", "a dtype is needed here", loc, "write `dtype=x.dtype` or `dtype=torch.float32`")
     if like is not None:
-        return like.tensor.type.dtype
+        return like.tensor.type.element
     return host.signature.default_dtype if fill is None else _stored_type(host, fill)
 
 
-def _stored_type(host: Host, value: Value) -> DType:
+def _stored_type(host: Host, value: Value | Record) -> DType:
     """Return the dtype of a tensor made of a number: a Python float has torch's default dtype."""
+    if isinstance(value, Record):
+        part = next(numbers_of(value))
+        return COMPLEX.get(_stored_type(host, part), COMPLEX64)
     return host.signature.default_dtype if value.weak and value.dtype.is_float else value.dtype
 
 
@@ -306,15 +326,15 @@ def _new_tensor(
     if position is None or not host.signature.out:
         return state.tensor(name, kind)
     given = host.signature.out[position]
-    if given.dtype != kind.dtype or given.rank != kind.rank:
-        message = f"`out` has {given.rank} dimensions of {given.dtype}, the result {kind.rank} of {kind.dtype}"
+    if given.element != kind.element or given.axes != kind.axes:
+        message = f"`out` has {given.axes} dimensions of {given.element}, the result {kind.axes} of {kind.element}"
         raise error("BW301", message, loc, "pass a tensor of the result's dtype and rank")
     return state.tensor(name, given)
 
 
 def _layout(dtype: DType, rank: int, like: View | None) -> TensorType:
     dense = like is None or like.tensor.type.contiguous
-    return TensorType(dtype, rank, contiguous=dense, unit_axis=rank - 1 if dense and rank else None)
+    return type_of(dtype, rank, dense=dense)
 
 
 def _result_position(host: Host, name: str) -> int | None:
@@ -382,7 +402,7 @@ def _add_result(state: State, frame: Frame, host: Host, node: ast.expr) -> None:
                     raise repeated_result(frame.source, node)
                 host.results.append(tensor)
                 continue
-            result = scalar(state, item, loc)
+            result = numeric(state, item, loc)
             cell = _cell(state, host, node, result, loc)
             store(state, View(cell), result, loc)
             host.results.append(cell)
@@ -399,12 +419,13 @@ def _returned_tensor(state: State, host: Host, found: View, loc: Location) -> Te
     return found.tensor
 
 
-def _cell(state: State, host: Host, node: ast.expr, result: Value, loc: Location) -> Tensor:
+def _cell(state: State, host: Host, node: ast.expr, result: Value | Record, loc: Location) -> Tensor:
     """Make a tensor of rank 0 for a scalar that a loop computes: a Python float is a float64, as in Python."""
     if not host.kernel:
         raise error("BW009", "an operator returns tensors, not Python numbers", loc, "return a tensor")
     name = node.id if isinstance(node, ast.Name) else "result"
-    kind = TensorType(_stored_type(host, result), 0, contiguous=True)
+    kind = type_of(_stored_type(host, result), 0, dense=True)
     tensor = _new_tensor(state, host, name, kind, len(host.results), loc=loc)
-    host.block.append(Allocate(tensor=tensor, sizes=(), given=bool(host.signature.out), loc=loc))
+    sizes = _with_parts(kind, ())
+    host.block.append(Allocate(tensor=tensor, sizes=sizes, given=bool(host.signature.out), loc=loc))
     return tensor

@@ -70,7 +70,7 @@ def _cell(definition: Definition, position: int, arguments: tuple[Any, ...]) -> 
     types = tuple(starmap(argument_type, zip(definition.parameters, arguments, strict=True)))
     program = lower(definition, Signature(types, default_dtype=definition.default_dtype))
     returned = next(node for node in program.body if isinstance(node, Return))
-    dtype = getattr(sys.modules["torch"], returned.tensors[position].type.dtype.name)
+    dtype = getattr(sys.modules["torch"], returned.tensors[position].type.element.name)
     return tensors[0].new_empty((), dtype=dtype) if tensors else sys.modules["torch"].empty((), dtype=dtype)
 
 

@@ -9,25 +9,55 @@ from collections.abc import Sequence
 
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import is_nonnegative
+from brickwork.frontend.complex_values import ADVICE, PARTS, is_complex
 from brickwork.frontend.lowering_state import State, describe, dimensions
 from brickwork.frontend.optional_numbers import required
 from brickwork.frontend.rules import error
-from brickwork.frontend.typing import Absent, ElementType, Items, Maybe, Nothing, Opaque, Operand, Row, Value, View
+from brickwork.frontend.typing import (
+    Absent,
+    ElementType,
+    Items,
+    Maybe,
+    Nothing,
+    Opaque,
+    Operand,
+    Record,
+    Row,
+    Value,
+    View,
+)
 from brickwork.ir.build import add, apply, cast, constant, integer, mul, select, size
 from brickwork.ir.dtypes import BOOL, INT64, value_dtype
 from brickwork.ir.nodes import Constant, Expression, Load
+from brickwork.language.complex_numbers import Complex
+
+
+def numeric(state: State, operand: Operand | None, loc: Location) -> Value | Record:
+    """Return the operand as a number, which may be complex: a fully indexed tensor is read."""
+    if isinstance(operand, View) and is_complex_element(operand):
+        return load(state, operand, loc)
+    if isinstance(operand, Maybe):
+        return numeric(state, required(state, operand, loc), loc)
+    return operand if is_complex(operand) else scalar(state, operand, loc)
+
+
+def is_complex_element(operand: Operand | None) -> bool:
+    """Return whether an operand is a complex element that is not read yet."""
+    return isinstance(operand, View) and operand.rank == 0 and operand.tensor.type.pairs
 
 
 def scalar(state: State, operand: Operand | None, loc: Location) -> Value:
-    """Return the operand as a value: a fully indexed tensor is read."""
+    """Return the operand as a real number: a fully indexed tensor is read."""
     if isinstance(operand, Value):
         return operand
+    if is_complex(operand) or is_complex_element(operand):
+        raise error("BW101", "a real number is needed here, not a complex one", loc, ADVICE)
     if isinstance(operand, Maybe):
         return scalar(state, required(state, operand, loc), loc)
     if isinstance(operand, View):
         if operand.rank == 0:
-            return load(state, operand, loc)
-        name, rank = operand.tensor.name, operand.tensor.type.rank
+            return element(state, operand, operand.indices, loc)
+        name, rank = operand.tensor.name, operand.tensor.type.axes
         if operand.tensor in state.lists:
             message = f"{list_name(operand)} is a list here, not a number"
             raise error("BW102", message, loc, "index it, or write a loop over its items")
@@ -62,11 +92,19 @@ def list_name(view: View) -> str:
     return f"a row of {name}" if view.indices else name
 
 
-def load(state: State, view: View, loc: Location) -> Value:
+def load(state: State, view: View, loc: Location) -> Value | Record:
     """Return the element that a fully indexed view is."""
+    if view.tensor.type.pairs:
+        parts = (element(state, view, (*view.indices, integer(place, loc)), loc) for place in range(2))
+        return Record(Complex, PARTS, tuple(parts))
+    return element(state, view, view.indices, loc)
+
+
+def element(state: State, view: View, indices: tuple[Expression, ...], loc: Location) -> Value:
+    """Return an element as memory has it."""
     dtype = value_dtype(view.tensor.type.dtype)
     weak = view.tensor in state.lists and state.lists[view.tensor].kind.weak
-    return Value(Load(tensor=view.tensor, indices=view.indices, access=state.access(), dtype=dtype, loc=loc), weak)
+    return Value(Load(tensor=view.tensor, indices=indices, access=state.access(), dtype=dtype, loc=loc), weak)
 
 
 def index(state: State, view: View, indices: Sequence[Operand], loc: Location) -> View:
@@ -76,7 +114,7 @@ def index(state: State, view: View, indices: Sequence[Operand], loc: Location) -
     flat: list[Operand] = []
     for item in indices:
         flat.extend(item.items if isinstance(item, Items) else (item,))
-    name, rank = view.tensor.name, view.tensor.type.rank
+    name, rank = view.tensor.name, view.tensor.type.axes
     if len(flat) > view.rank:
         message = f"`{name}` has {dimensions(rank)}, but {_indices(len(view.indices) + len(flat))}"
         raise error("BW102", message, loc, "write one index for each dimension")
@@ -124,11 +162,14 @@ def attribute(view: View, name: str, loc: Location) -> Operand:
         case "ndim":
             return Value(integer(view.rank, loc), weak=True)
         case "dtype":
-            return ElementType(view.tensor.type.dtype)
+            return ElementType(view.tensor.type.element)
         case "device":
             return Opaque("device")
         case _:
-            raise error("BW003", f"a tensor's `{name}` is not part of the language", loc, "use shape, ndim, or indices")
+            advice = (
+                f"index it first: `{view.tensor.name}[...].{name}`" if name in PARTS else "use shape, ndim, or indices"
+            )
+            raise error("BW003", f"a tensor's `{name}` is not part of the language", loc, advice)
 
 
 def method(state: State, view: View, name: str, arguments: Sequence[Operand], loc: Location) -> Operand:
@@ -141,7 +182,9 @@ def method(state: State, view: View, name: str, arguments: Sequence[Operand], lo
         case "dim", []:
             return Value(integer(view.rank, loc), weak=True)
         case "is_floating_point", []:
-            return Value(constant(view.tensor.type.dtype.is_float, BOOL, loc))
+            return Value(constant(view.tensor.type.element.is_float, BOOL, loc))
+        case "is_complex", []:
+            return Value(constant(view.tensor.type.pairs, BOOL, loc))
         case "numel", []:
             return numel(state, view, loc)
         case "item", [] if view.rank == 0:

@@ -9,6 +9,7 @@ import ast
 from collections.abc import Sequence
 
 from brickwork.frontend.captured_operands import captured_operand
+from brickwork.frontend.complex_values import as_complex
 from brickwork.frontend.evaluation_order import settle
 from brickwork.frontend.expressions import condition, operand
 from brickwork.frontend.indexing import load
@@ -31,7 +32,7 @@ from brickwork.frontend.rules import error
 from brickwork.frontend.source import SourceFunction
 from brickwork.frontend.statements import lower_statement, returned_key
 from brickwork.frontend.syntax import all_nodes
-from brickwork.frontend.typing import Items, Operand, Value, View, numbers_of, with_numbers
+from brickwork.frontend.typing import Items, Operand, Record, Value, View, numbers_of, with_numbers
 from brickwork.ir.build import cast, integer, read
 from brickwork.ir.nodes import (
     Assign,
@@ -87,6 +88,8 @@ def _bind_parameters(state: State, frame: Frame, arguments: Arguments, caller: F
         if (frame.path, name) in state.maybe:
             optional = as_maybe(found, state.maybe[frame.path, name], loc)
             frame.bindings[name] = bound_together(state, frame, name, optional, loc)
+        elif isinstance(found, Value | Record) and (frame.path, name) in state.complex:
+            frame.bindings[name] = bound_together(state, frame, name, as_complex(found, loc), loc)
         elif isinstance(found, Value) and name in frame.rebound:
             state.assign((frame.path, name), found, loc)
             frame.bindings[name] = Variable((frame.path, name))

@@ -33,12 +33,14 @@ from brickwork.frontend.value_methods import NO_VALUES, Values
 from brickwork.language.math import METHODS, is_pointwise, is_without_formula
 from brickwork.records import dataclass
 
-SHAPE_METHODS = frozenset({"size", "dim", "numel", "is_floating_point"})
+SHAPE_METHODS = frozenset({"size", "dim", "numel", "is_floating_point", "is_complex"})
 """Methods of a tensor that ask for its shape or its type."""
 ALLOCATION_KEYWORDS = frozenset({"dtype", "device", "size", "fill_value", "requires_grad"})
 """Keywords of calls that make a tensor, as far as they are compiled."""
 VIEW_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "real", "imag"})
 """Attributes of a tensor that are views of it."""
+NUMBER_ATTRIBUTES = frozenset({"real", "imag"})
+"""Those that an element has, too."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -271,7 +273,7 @@ class Splitter:
             case ast.Compare():
                 return self.is_whole(node.left) or any(map(self.is_whole, node.comparators))
             case ast.Attribute():
-                return node.attr in VIEW_ATTRIBUTES
+                return self.is_view(node)
             case ast.Call() if id(node) in self.row_slices:
                 return False
             case ast.Call():
@@ -280,12 +282,16 @@ class Splitter:
                     return name.startswith("torch.") and self.is_of_tensors(node, name)
                 if self.values.methods and self.is_of_values(node):
                     return False
-                method = isinstance(
-                    node.func, ast.Attribute
-                ) and node.func.attr not in SHAPE_METHODS | METHODS.keys() | {"item"}
+                if isinstance(node.func, ast.Attribute) and node.func.attr in METHODS:
+                    return self.is_whole(node.func.value)
+                method = isinstance(node.func, ast.Attribute) and node.func.attr not in SHAPE_METHODS | {"item"}
                 return method and resolve(node.func, self.source.captured, self.local) is MISSING
             case _:
                 return False
+
+    def is_view(self, node: ast.Attribute) -> bool:
+        """Return whether an attribute is a view of a tensor: of an element it is a number."""
+        return node.attr in VIEW_ATTRIBUTES and (node.attr not in NUMBER_ATTRIBUTES or self.is_whole(node.value))
 
     def is_of_values(self, node: ast.Call) -> bool:
         """Return whether a call makes a value with parts, or may be one of its methods."""
@@ -404,7 +410,7 @@ class Splitter:
                 return False
             case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)]) if name in self.lists:
                 return False
-            case ast.Call(func=ast.Attribute(attr="dim" | "is_floating_point")):
+            case ast.Call(func=ast.Attribute(attr="dim" | "is_floating_point" | "is_complex")):
                 return False
             case _:
                 return True
@@ -418,7 +424,7 @@ class Splitter:
                 continue
             if isinstance(item, ast.Subscript) and root(item) in self.tensors and has_slice(item):
                 yield f"line {line} takes a slice of a tensor"
-            if isinstance(item, ast.Attribute) and item.attr in VIEW_ATTRIBUTES and root(item.value) in known:
+            if isinstance(item, ast.Attribute) and root(item.value) in known and self.is_view(item):
                 yield f"line {line} takes `.{item.attr}` of a tensor"
             if isinstance(item, ast.Call) and self.is_allocation(item):
                 for word in item.keywords:
@@ -438,7 +444,9 @@ class Splitter:
             if name is not None and name.startswith("torch.") and self.is_of_tensors(item, name):
                 yield f"line {line} calls {name}"
             if name is None and isinstance(item.func, ast.Attribute) and self._has_methods(item.func.value):
-                if item.func.attr in SHAPE_METHODS | METHODS.keys() | {"item"}:
+                if item.func.attr in SHAPE_METHODS | {"item"}:
+                    continue
+                if item.func.attr in METHODS and not self.is_whole(item.func.value):
                     continue
                 yield f"line {line} calls the method `{item.func.attr}` of a tensor"
 

@@ -13,7 +13,14 @@ from typing import cast
 
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.frontend.environment import DRAWS, MISSING, helper, intrinsic, resolve
-from brickwork.frontend.lift import SHAPE_METHODS, VIEW_ATTRIBUTES, Piece, Split, Splitter, has_slice, head_names
+from brickwork.frontend.lift import (
+    SHAPE_METHODS,
+    Piece,
+    Split,
+    Splitter,
+    has_slice,
+    head_names,
+)
 from brickwork.frontend.list_forms import CHANGING, made_lists
 from brickwork.frontend.liveness import Liveness, inputs
 from brickwork.frontend.loop_heads import is_iterable
@@ -151,7 +158,7 @@ class PythonSplitter(Splitter):
             case ast.Subscript():
                 return has_slice(item)
             case ast.Attribute():
-                return item.attr in VIEW_ATTRIBUTES and resolve(item, self.source.captured, self.local) is MISSING
+                return self.is_view(item) and resolve(item, self.source.captured, self.local) is MISSING
             case ast.Call():
                 return self.calls_python(item)
             case _:
@@ -166,7 +173,9 @@ class PythonSplitter(Splitter):
             is_list = node.func.attr in _OF_LISTS or (node.func.attr == "sort" and id(node) in self._effects)
             if is_list and self._may_grow(node.func.value):
                 return False
-            return node.func.attr not in SHAPE_METHODS | METHODS.keys()
+            if node.func.attr in METHODS:
+                return self.is_whole(node.func.value)
+            return node.func.attr not in SHAPE_METHODS
         if found is MISSING:
             return False
         name = intrinsic(found)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.grown_lists import copy_items, let_grow
-from brickwork.frontend.indexing import list_name, load, size_of
+from brickwork.frontend.indexing import element, list_name, size_of
 from brickwork.frontend.lowering_state import Binding, Frame, ListDemanded, State, Together
 from brickwork.frontend.plain_loops import emit_loop
 from brickwork.frontend.rules import error, unsupported
@@ -205,7 +205,7 @@ def _level(state: State, pairs: Sequence[tuple[View, View]], indices: tuple[Expr
 
 
 def _now(state: State, source: View, indices: tuple[Expression, ...], loc: Location) -> Value:
-    found = load(state, View(source.tensor, (*source.indices, *indices), indexed=True), loc)
+    found = element(state, source, (*source.indices, *indices), loc)
     symbol = state.symbol("item", found.dtype)
     state.emit(Assign(symbol=symbol, value=found.expression, loc=loc))
     return Value(read(symbol, loc), found.weak)

@@ -308,7 +308,7 @@ class _Maker:
 
         def body(turn: Expression) -> None:
             item = load(self.state, View(found.tensor, (*found.indices, turn), indexed=True), loc)
-            self.store(item, sizes, (*indices[:-1], add(indices[-1], turn, loc)), loc)
+            self.store(self.number(item, sizes, loc), sizes, (*indices[:-1], add(indices[-1], turn, loc)), loc)
 
         self.loop(count, body, loc)
 

@@ -34,7 +34,7 @@ from brickwork.frontend.lowering_state import Binding, Frame, Key, LoopLevel, St
 from brickwork.frontend.rules import error, unsupported
 from brickwork.frontend.syntax import all_nodes
 from brickwork.frontend.tensor_rebinding import restore
-from brickwork.frontend.typing import Items, Operand, Value, View
+from brickwork.frontend.typing import Items, Operand, Value, View, numbers_of, with_numbers
 from brickwork.ir.build import cast, constant, integer, logical_not, read, sub
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import Assign, Break, Constant, Expression, For, If, Size, Statement, Symbol
@@ -145,7 +145,7 @@ def head_of(state: State, frame: Frame, node: ast.expr) -> Head:
     if len(arguments) != 1 or not isinstance(arguments[0], View):
         raise error("BW008", "`indices` takes a tensor", loc, "write `bw.indices(x)`")
     view = arguments[0]
-    sizes = (Size(tensor=view.tensor, axis=axis, loc=loc) for axis in range(len(view.indices), view.tensor.type.rank))
+    sizes = (Size(tensor=view.tensor, axis=axis, loc=loc) for axis in range(len(view.indices), view.tensor.type.axes))
     return Head(tuple(Range(integer(0), size, integer(1)) for size in sizes), tuples=True)
 
 
@@ -313,7 +313,8 @@ def bind_target(state: State, frame: Frame, target: ast.expr, found: Operand, as
     if isinstance(found, View) and found.is_element:
         element = load(state, found, loc)
         name = target.id if isinstance(target, ast.Name) else "element"
-        found = Value(state.pin(element.expression, name), element.weak)
+        pinned = (Value(state.pin(each.expression, name), each.weak) for each in numbers_of(element))
+        found = with_numbers(element, pinned)
     if isinstance(target, ast.Name):
         if target.id in frame.rebound:
             assign(state, frame, target, found, loc)

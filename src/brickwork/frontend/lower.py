@@ -12,6 +12,8 @@ from typing import Any
 
 from brickwork.diagnostics.diagnostic import in_order
 from brickwork.diagnostics.errors import CompileError
+from brickwork.frontend.complex_sources import Helpers
+from brickwork.frontend.complex_values import as_complex
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.environment import is_tensor
 from brickwork.frontend.fixed_rates import with_rates
@@ -187,7 +189,7 @@ def _begin(definition: Definition, signature: Signature, known: Known, key: Symb
     return State(
         random_key=key,
         draws_random=definition.draws_random,
-        helpers=definition.helpers,
+        helpers=Helpers(definition.helpers),
         values=definition.values,
         inline=inline,
         assign_target=assign_target,
@@ -203,6 +205,7 @@ def _begin(definition: Definition, signature: Signature, known: Known, key: Symb
         kept=known.kept,
         growth=known.growth,
         maybe=known.maybe,
+        complex=known.complex,
         in_place=signature.device == "cpu",
         sites=draw_sites(definition.whole or definition.source, definition.helpers),
     )
@@ -266,6 +269,11 @@ def _give_variables(state: State, frame: Frame, host: Host) -> None:
         if form is not None and not isinstance(bound, Variable | Together):
             with state.into(host.kernel):
                 found = as_maybe(bound, form, declaration.loc)
+                frame.bindings[name] = bound_together(state, frame, name, found, declaration.loc)
+            continue
+        if (frame.path, name) in state.complex and not isinstance(bound, Variable | Together):
+            with state.into(host.kernel):
+                found = as_complex(bound, declaration.loc)
                 frame.bindings[name] = bound_together(state, frame, name, found, declaration.loc)
             continue
         if isinstance(bound, Value) and name in frame.rebound and name not in frame.aliases:

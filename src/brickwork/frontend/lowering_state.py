@@ -59,6 +59,7 @@ from brickwork.ir.nodes import (
     Tensor,
     TensorType,
 )
+from brickwork.language.complex_numbers import Complex
 from brickwork.records import dataclass
 
 Key: TypeAlias = tuple[Path, str]
@@ -210,6 +211,7 @@ class Known:
     kept: set[Key] = field(default_factory=set[Key])
     growth: dict[Key, Growth] = field(default_factory=dict["Key", "Growth"])
     maybe: dict[Key, Operand] = field(default_factory=dict["Key", "Operand"])
+    complex: set[Key] = field(default_factory=set[Key])
 
 
 @dataclass(slots=True)
@@ -241,6 +243,8 @@ class State:
     """How often each place may add an item to a list that grows; None where that is not known."""
     maybe: dict[Key, Operand] = field(default_factory=dict["Key", "Operand"])
     """Names that stand for a number, or the like, at some times and for None at others, with the form of the first."""
+    complex: set[Key] = field(default_factory=set[Key])
+    """Names that stand for a real number at some times and for a complex one at others: it is complex then, too."""
     present: set[Expression] = field(default_factory=set[Expression])
     """The conditions of such names that hold here."""
     pending: list[tuple[Tensor, Key, Location]] = field(default_factory=list["tuple[Tensor, Key, Location]"])
@@ -519,6 +523,8 @@ def describe(operand: Operand | None) -> str:
             return f"{describe(operand.inner)} or None"
         case Row():
             return f"a part of a tensor, with {dimensions(len(operand.sizes))}"
+        case Record() if operand.kind is Complex:
+            return "a complex number"
         case Record():
             return f"{'an' if operand.kind.__name__[:1] in 'AEIOUaeiou' else 'a'} `{operand.kind.__name__}`"
         case _:

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import meet
+from brickwork.frontend.complex_values import alike
 from brickwork.frontend.indexing import load
 from brickwork.frontend.lowering_state import State, describe
 from brickwork.frontend.optional_numbers import as_maybe, form_inside
@@ -88,6 +89,7 @@ def merge_operands(
         if form is not None:
             left, right = as_maybe(left, form, loc), as_maybe(right, form, loc)
             left, right = _alike(left, right), _alike(right, left)
+    left, right = alike(left, right, loc)
     if isinstance(left, Value) and isinstance(right, Value):
         return merge(state, test, (then[0], left), (otherwise[0], right), loc)
     if left is not None and right is not None and parts_of(left) and form_of(left) == form_of(right):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from brickwork.diagnostics.location import Location
+from brickwork.frontend.complex_values import as_complex, is_complex
 from brickwork.frontend.evaluation_order import settle
 from brickwork.frontend.indexing import load
 from brickwork.frontend.list_rebinding import (
@@ -13,7 +14,10 @@ from brickwork.frontend.list_rebinding import (
     settle_names,
 )
 from brickwork.frontend.lowering_state import (
+    Binding,
     Frame,
+    Key,
+    ListDemanded,
     State,
     Together,
     Variable,
@@ -54,6 +58,14 @@ def assign_name(state: State, frame: Frame, name: str, found: Operand, loc: Loca
         frame.bindings[name] = bound = bound_together(state, frame, name, optional, loc)
         note_flag(state, read(state.variable(bound.keys[0])), parts_of(optional)[0])
         return
+    if isinstance(found, Value | Record) and (key in state.complex or _is_complex_outside(state, frame, name)):
+        found = as_complex(found, loc)
+    if is_complex(found):
+        if any(isinstance(each, Variable | Value) for each in _outside(state, frame, name)):
+            demand_complex(state, key)
+        if key in state.complex:
+            frame.bindings[name] = bound_together(state, frame, name, settle(state, found, loc), loc)
+            return
     if is_none(found) and isinstance(before := bound_before(state, frame, name), Variable):
         demand(state, key, Value(read(state.variable(before.key), loc)))
     if isinstance(found, Value) and name not in frame.aliases:
@@ -73,6 +85,28 @@ def assign_name(state: State, frame: Frame, name: str, found: Operand, loc: Loca
         frame.bindings[name] = bound_together(state, frame, name, found, loc)
         return
     _bind(state, frame, name, found, loc)
+
+
+def demand_complex(state: State, key: Key) -> None:
+    """Begin again with a name that is complex wherever it is assigned a number, if that is new."""
+    if key not in state.complex:
+        state.complex.add(key)
+        raise ListDemanded
+
+
+def complex_in(found: Binding | None) -> Operand | None:
+    """Return what a name with a variable for each number was assigned last; any other operand as it is."""
+    return found.latest if isinstance(found, Together) else None if isinstance(found, Variable) else found
+
+
+def _outside(state: State, frame: Frame, name: str) -> list[Binding]:
+    """Return what a name stood for before each of the loops around."""
+    levels = (level for level in state.loops if level.frame_path == frame.path and not level.written_out)
+    return [level.outer[name] for level in levels if name in level.outer]
+
+
+def _is_complex_outside(state: State, frame: Frame, name: str) -> bool:
+    return any(isinstance(each, Together) and is_complex(each.latest) for each in _outside(state, frame, name))
 
 
 def is_together(frame: Frame, name: str, found: Operand) -> bool:

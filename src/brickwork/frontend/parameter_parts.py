@@ -22,7 +22,7 @@ from brickwork.frontend.parameters import FIELDS, Kinds
 from brickwork.frontend.rules import error
 from brickwork.frontend.shape_annotations import annotation_object
 from brickwork.frontend.source import SourceFunction, bound_values, local_names
-from brickwork.frontend.value_classes import fields_of
+from brickwork.frontend.value_classes import Field, fields_of
 from brickwork.records import dataclass
 
 
@@ -79,6 +79,8 @@ class Given:
 
 def parts_of(operator: str, name: str, form: Form, value: Any) -> list[tuple[str, Any]]:
     """Return the parameters that an object stands for, with their values."""
+    if form.kind is complex and isinstance(value, int | float):
+        value = complex(value)
     if not isinstance(value, form.kind):
         wanted = form.kind.__name__
         raise TypeError(f"{operator}(): argument '{name}' must be {wanted}, not {type(value).__name__}")
@@ -157,11 +159,11 @@ def _meant(source: SourceFunction, annotation: object, owner: object) -> object:
         return annotation
     module = sys.modules.get(str(getattr(owner, "__module__", "")))
     space: Mapping[str, object] = getattr(owner, "__globals__", vars(module) if module else {})
-    return source.captured.get(annotation, space.get(annotation, MISSING))
+    return source.captured.get(annotation, space.get(annotation, complex if annotation == "complex" else MISSING))
 
 
 def _with_fields(found: object) -> type[Any] | None:
-    return found if isinstance(found, type) and fields_of(found) else None
+    return found if found is complex or (isinstance(found, type) and fields_of(found)) else None
 
 
 def _form(flat: _Flat, item: ast.arg, path: str, kind: type[Any] | None, depth: int = 8) -> Form | None:
@@ -169,7 +171,7 @@ def _form(flat: _Flat, item: ast.arg, path: str, kind: type[Any] | None, depth: 
     if kind is None:
         return None
     annotations, fields = _annotations(kind), list[tuple[str, "Form | str"]]()
-    declared = fields_of(kind)
+    declared = _PARTS if kind is complex else fields_of(kind)
     if not declared:
         message = f"`{path}` of type {kind.__name__} cannot be given by its parts"
         raise error("BW007", message, flat.source.location(item), FIELDS)
@@ -186,8 +188,14 @@ def _form(flat: _Flat, item: ast.arg, path: str, kind: type[Any] | None, depth: 
     return Form(kind, tuple(fields))
 
 
+_PARTS = (Field("real", MISSING), Field("imag", MISSING))
+"""The parameters that a complex number is given by: torch's schemas have none."""
+
+
 def _annotations(kind: type[Any]) -> dict[str, object]:
     """Return the annotations of a class, as objects where they can be evaluated."""
+    if kind is complex:
+        return {each.name: float for each in _PARTS}
     try:
         return dict(typing.get_type_hints(kind))
     except (NameError, TypeError, AttributeError):

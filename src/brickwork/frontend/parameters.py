@@ -12,9 +12,10 @@ from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.shape_annotations import FAMILIES, annotation_object
 from brickwork.frontend.source import SourceFunction
-from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64
+from brickwork.ir.dtypes import BOOL, ELEMENTS, FLOAT64, INT64
 from brickwork.ir.nodes import TensorType
 from brickwork.ir.signature import AbsentType, ArgumentType, ListType, ScalarType, TensorListType, TextType
+from brickwork.ir.tensor_types import type_of
 from brickwork.records import dataclass
 
 Kind: TypeAlias = Literal[
@@ -33,7 +34,10 @@ LISTS: dict[str, Kind] = {
 }
 SEQUENCES = frozenset({"list", "tuple", "List", "Tuple", "Sequence"})
 SHAPED = FAMILIES.keys()
-ADVICE = "annotate it as torch.Tensor, int, float, bool, a list of one of them, Optional[...] of the first four, or str"
+ADVICE = (
+    "annotate it as torch.Tensor, int, float, bool, a list of one of them, Optional[...] of the first four, complex or"
+    " str"
+)
 
 
 OWNERS = frozenset({"self", "cls"})
@@ -49,7 +53,6 @@ INSTEAD: dict[str, str] = {
     "Size": "annotate it as `list[int]`",
     "ndarray": "annotate it as `torch.Tensor`, and pass `torch.from_numpy(...)` of it",
     "Callable": "define the operator in a function that takes this one, so that it is captured",
-    "complex": "take its real and its imaginary part as two floats",
     "Number": "annotate it as int or float",
     "dict": "make each value a parameter",
     "Dict": "make each value a parameter",
@@ -103,7 +106,7 @@ _STARS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 def _told(default: object) -> str:
     """Return the annotation that a default stands for."""
-    return type(default).__name__ if isinstance(default, bool | int | float | str) else ""
+    return type(default).__name__ if isinstance(default, bool | int | float | complex | str) else ""
 
 
 def annotated(source: SourceFunction, kinds: Kinds) -> SourceFunction:
@@ -272,7 +275,7 @@ def argument_type(declaration: ParameterDeclaration, argument: Any) -> ArgumentT
 
 
 def _tensor_type(tensor: Any) -> TensorType:
-    return TensorType(DTYPES[str(tensor.dtype).removeprefix("torch.")], tensor.dim())
+    return type_of(ELEMENTS[str(tensor.dtype).removeprefix("torch.")], tensor.dim())
 
 
 def classify(annotation: ast.expr) -> tuple[Kind | None, int | None]:

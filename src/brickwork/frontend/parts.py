@@ -14,11 +14,14 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from brickwork.diagnostics.location import Location
-from brickwork.frontend.arithmetic import binary
+from brickwork.frontend.arithmetic import binary, unary
 from brickwork.frontend.captured_operands import NOT_IMPLEMENTED, captured_operand
 from brickwork.frontend.check import why_left_out
+from brickwork.frontend.complex_values import ADVICE, is_complex, literal, literal_exponent, of_parts, one
+from brickwork.frontend.complex_values import PARTS as COMPLEX_PARTS
 from brickwork.frontend.environment import MISSING
-from brickwork.frontend.indexing import load, scalar
+from brickwork.frontend.evaluation_order import settle
+from brickwork.frontend.indexing import is_complex_element, load, numeric, scalar
 from brickwork.frontend.lowering_state import Arguments, Frame, State, describe
 from brickwork.frontend.optional_numbers import required
 from brickwork.frontend.rules import error
@@ -26,6 +29,7 @@ from brickwork.frontend.source import SourceFunction
 from brickwork.frontend.typing import Items, Opaque, Operand, Record, Value, View, with_parts
 from brickwork.frontend.value_classes import (
     BINARY_METHODS,
+    UNARY_METHODS,
     Field,
     WrongArgumentsError,
     bound,
@@ -36,11 +40,25 @@ from brickwork.frontend.value_classes import (
     method,
 )
 from brickwork.frontend.value_methods import attribute_names
-from brickwork.ir.build import cast, constant
+from brickwork.ir.build import cast, constant, integer
 from brickwork.ir.dtypes import BOOL
 from brickwork.ir.nodes import Expression
+from brickwork.language.complex_numbers import Complex, product
 
 Tree = TypeVar("Tree", bound=ast.expr)
+
+
+SIGNS = {
+    "floordiv": "//",
+    "mod": "%",
+    "matmul": "@",
+    "bit_and": "&",
+    "bit_or": "|",
+    "bit_xor": "^",
+    "shift_left": "<<",
+    "shift_right": ">>",
+}
+"""The operators that complex numbers have not, as they are written."""
 
 
 def implicit(node: Tree, first: ast.expr | None = None) -> Tree:
@@ -72,6 +90,8 @@ def construct(
     loc = frame.loc(node)
     values = tuple(_part(state, item, loc) for item in positional)
     keywords = {name: _part(state, item, loc) for name, item in named.items()}
+    if kind is Complex:
+        return _complex(state, frame, node, values, keywords)
     if fields_of(kind) is None:
         source = state.helpers[function] if (function := initialiser(kind)) is not None else frame.source
         return _made(state, frame, kind, source, Arguments(values, keywords, node))
@@ -90,6 +110,25 @@ def construct(
     source = state.helpers[after]
     named_parts = {item.arg: parts[item.arg.partition(".")[2]] for item in source.node.args.kwonlyargs}
     return _made(state, frame, kind, source, Arguments((), named_parts, node))
+
+
+def _complex(
+    state: State, frame: Frame, node: ast.expr, values: Sequence[Operand], named: Mapping[str, Operand]
+) -> Record:
+    """Return `complex(a, b)`: of one number, or of two parts, which may be complex themselves."""
+    loc = frame.loc(node)
+    if len(values) + len(named) > 2 or not {*named} <= {*COMPLEX_PARTS[len(values) :]}:
+        raise error("BW004", "`complex` takes a real and an imaginary part", loc, "write `complex(a, b)`")
+    found = dict(zip(COMPLEX_PARTS, values, strict=False)) | dict(named)
+    parts = {name: numeric(state, item, loc) for name, item in found.items()}
+    real, imag = (parts.get(name, Value(integer(0, loc), weak=True)) for name in COMPLEX_PARTS)
+    if is_complex(imag):
+        turned = binary_operand(state, frame, "mul", (imag, literal(1j, loc)), implicit(node))
+        return as_record(binary_operand(state, frame, "add", (turned, real), implicit(node))) or imag
+    if is_complex(real):
+        both = [scalar(state, item, loc) for item in (real.parts[1], imag)]
+        return of_parts(scalar(state, real.parts[0], loc), binary(state, "add", both[0], both[1], loc), loc)
+    return of_parts(scalar(state, real, loc), scalar(state, imag, loc), loc)
 
 
 def _made(state: State, frame: Frame, kind: type[Any], source: SourceFunction, arguments: Arguments) -> Record:
@@ -185,10 +224,13 @@ def binary_operand(
     state: State, frame: Frame, name: str, sides: tuple[Operand, Operand], node: ast.expr, *, stored: bool = False
 ) -> Operand:
     """Return `left <name> right`; `stored` says that the left side is assigned to."""
-    left, right = sides
+    left, right = (numeric(state, side, frame.loc(node)) if is_complex_element(side) else side for side in sides)
     loc = frame.loc(node)
     if not isinstance(left, Record) and not isinstance(right, Record) and name != "matmul":
         return binary(state, name, scalar(state, left, loc), scalar(state, right, loc), loc)
+    exponent = literal_exponent(right) if name == "pow" and is_complex(left) else None
+    if exponent is not None:
+        return _small_power(state, frame, left, exponent, node)
     text = BINARY_METHODS[name]
     tries = [(left, f"__{text}__", right)]
     if not (isinstance(left, Record) and isinstance(right, Record) and left.kind is right.kind):
@@ -201,9 +243,52 @@ def binary_operand(
             return found
     if not isinstance(left, Record) and not isinstance(right, Record):
         raise error("BW003", "`@` is not part of the language", loc, "write the loops of the product")
+    if is_complex(left) or is_complex(right):
+        raise error("BW101", f"`{SIGNS[name]}` does not take a complex number", loc, ADVICE)
     kind = left.kind if isinstance(left, Record) else right.kind if isinstance(right, Record) else type(None)
     message = f"{describe(left)} and {describe(right)} have no `__{text}__` that takes both"
     raise error("BW101", message, loc, f"define it in `{kind.__name__}`, or compute with the attributes")
+
+
+def binary_number(
+    state: State, frame: Frame, name: str, sides: Sequence[Value | Record], node: ast.expr
+) -> Value | Record:
+    """Return `left <name> right` of numbers, which may be complex."""
+    left, right = sides
+    if isinstance(left, Value) and isinstance(right, Value):
+        return binary(state, name, left, right, frame.loc(node))
+    return numeric(state, binary_operand(state, frame, name, (left, right), implicit(node)), frame.loc(node))
+
+
+def unary_of_parts(state: State, frame: Frame, node: ast.UnaryOp, found: Record) -> Operand:
+    """Return a unary operator of a value with parts."""
+    loc, name = frame.loc(node), UNARY_METHODS[type(node.op)]
+    result = special(state, frame, found, name, node)
+    if result is None:
+        advice = ADVICE if is_complex(found) else f"define it in `{found.kind.__name__}`"
+        raise error("BW101", f"{describe(found)} has no `{name}`", loc, advice)
+    return result
+
+
+def unary_number(state: State, frame: Frame, node: ast.UnaryOp, found: Value | Record) -> Value | Record:
+    """Return a unary operator of a number, which may be complex."""
+    loc = frame.loc(node)
+    if isinstance(found, Record):
+        return numeric(state, unary_of_parts(state, frame, node, found), loc)
+    return unary(state, node.op, found, loc)
+
+
+def _small_power(state: State, frame: Frame, base: Operand, exponent: int, node: ast.expr) -> Operand:
+    """Return a power of a complex number as products."""
+    loc = frame.loc(node)
+
+    def multiply(left: Operand, right: Operand) -> Operand:
+        return settle(state, binary_operand(state, frame, "mul", (left, right), implicit(node)), loc)
+
+    if not exponent:
+        return one(loc)
+    found = product(settle(state, base, loc), abs(exponent), multiply)
+    return found if exponent > 0 else binary_operand(state, frame, "truediv", (one(loc), found), implicit(node))
 
 
 def _comes_first(left: Operand, right: Operand, name: str) -> bool:

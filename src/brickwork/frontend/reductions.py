@@ -10,15 +10,16 @@ import ast
 from collections.abc import Callable, Sequence
 
 from brickwork.diagnostics.location import Location
-from brickwork.frontend.arithmetic import binary
 from brickwork.frontend.calls import extremum
 from brickwork.frontend.comparisons import link
+from brickwork.frontend.complex_values import as_complex, is_complex
 from brickwork.frontend.evaluation_order import settle
 from brickwork.frontend.expressions import condition, operand, value
-from brickwork.frontend.indexing import scalar
+from brickwork.frontend.indexing import numeric, scalar
 from brickwork.frontend.iterables import Iterable, item, trips
 from brickwork.frontend.loops import AssignTarget, Head, Loop, bind_target, enter, head_of, leave, lower_loop, new_flag
 from brickwork.frontend.lowering_state import Frame, Key, ListDemanded, LoopLevel, State
+from brickwork.frontend.parts import binary_operand, implicit
 from brickwork.frontend.random_sites import place
 from brickwork.frontend.rules import error
 from brickwork.frontend.typing import Items, Operand, Value, numbers_of, with_numbers
@@ -134,19 +135,33 @@ def _result(state: State, key: Key, loc: Location) -> Value:
     return Value(state.pin(found.expression, key[1]), found.weak)
 
 
-def _accumulated(state: State, frame: Frame, reduction: _Reduction) -> Value:
+def _accumulated(state: State, frame: Frame, reduction: _Reduction) -> Operand:
     is_sum = reduction.name == "sum"
     options = _options(state, frame, reduction, ["start"], 2 if is_sum else 1)
     loc, key = reduction.loc, reduction.key
-    first = options.get("start") or Value(integer(0 if is_sum else 1, loc), weak=True)
-    state.assign(key, first, loc)
+    first: Operand = options.get("start") or Value(integer(0 if is_sum else 1, loc), weak=True)
+    if key in state.complex or is_complex(first):
+        first = as_complex(first, loc)
+    keys = [(key[0], f"{key[1]}[{place}]") for place in range(2)] if is_complex(first) else [key]
+
+    def assign(found: Operand) -> None:
+        for each, part in zip(keys, [*numbers_of(settle(state, found, loc))], strict=True):
+            state.assign(each, part, loc)
+
+    def now() -> Operand:
+        return with_numbers(first, iter([_now(state, each, loc) for each in keys]))
 
     def body() -> None:
-        one = value(state, frame, reduction.generator.elt)
-        state.assign(key, binary(state, "add" if is_sum else "mul", _now(state, key, loc), one, loc), loc)
+        one = numeric(state, operand(state, frame, reduction.generator.elt), loc)
+        if is_complex(one) and not is_complex(first):
+            state.complex.add(key)
+            raise ListDemanded
+        name = "add" if is_sum else "mul"
+        assign(binary_operand(state, frame, name, (now(), one), implicit(reduction.call)))
 
+    assign(first)
     _nest(state, frame, reduction, body)
-    return _result(state, key, loc)
+    return with_numbers(first, iter([_result(state, each, loc) for each in keys]))
 
 
 def _decided(state: State, frame: Frame, reduction: _Reduction) -> Value:

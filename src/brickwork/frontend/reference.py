@@ -11,12 +11,13 @@ import ast
 import copy
 import inspect
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from brickwork.frontend.arithmetic import BINARY, COMPARE
+from brickwork.frontend.complex_sources import Helpers
 from brickwork.frontend.definition import Definition
-from brickwork.frontend.environment import LOOPS, is_tensor
+from brickwork.frontend.environment import LOOPS, MISSING, is_tensor, resolve
 from brickwork.frontend.given_numbers import given_names, is_literal
 from brickwork.frontend.loop_heads import PARTS, head_name
 from brickwork.frontend.lower import PYTHON_ERRORS, lower, refuse_wrong_ranks
@@ -30,8 +31,9 @@ from brickwork.frontend.results import check_results
 from brickwork.frontend.row_forms import is_sliced
 from brickwork.frontend.source import SourceFunction
 from brickwork.ir.dtypes import FLOAT64, INT64, DType
-from brickwork.ir.nodes import Return, TensorType
+from brickwork.ir.nodes import Return
 from brickwork.ir.signature import AbsentType, ArgumentType, ListType, ScalarType, Signature, TensorListType, TextType
+from brickwork.ir.tensor_types import type_of
 
 RUN = "__brickwork__"
 """The name of the execution in rewritten functions: their first parameter."""
@@ -40,18 +42,17 @@ RUN = "__brickwork__"
 def python_function(definition: Definition) -> Callable[..., Any]:
     """Return the operator as a Python function; it also takes `out=`, and `key=` or `generator=` if it draws."""
     source = definition.source
-    values = bool(definition.values.kinds)
-    helpers = {found: _compiled(item, None, None, values=values) for found, item in definition.helpers.items()}
+    helpers = Compiled(Helpers(definition.helpers))
     ruled = None if definition.host == "native" else definition.split.lifted
     given = given_names(source, definition.split.lifted)
-    body = _compiled(source, ruled, definition.split.device, given, values=values)
+    body = _compiled(source, ruled, definition.split.device, given)
     sites = draw_sites(definition.whole or source, definition.helpers)
     options = {"out", *(("key", "generator") if definition.draws_random else ())}
 
     def run(*arguments: Any, **named: Any) -> Any:
         given = {name: named.pop(name) for name in options & named.keys() if name not in declared}
         key, generator = given.get("key"), given.get("generator")
-        execution = Execution(source.name, helpers, sites, key, generator, definition.values, definition.helpers)
+        execution = Execution(source.name, helpers, sites, key, generator, definition.values, helpers.sources)
         arguments, named = _with_defaults(definition, arguments, named)
 
         def types() -> list[DType]:
@@ -88,19 +89,19 @@ def _result_types(definition: Definition, values: Sequence[Any]) -> list[DType]:
     """Return the element types that the results have for these arguments."""
     types = tuple(map(_argument_type, values))
     program = lower(definition, Signature(types, default_dtype=definition.default_dtype))
-    return [tensor.type.dtype for node in program.body if isinstance(node, Return) for tensor in node.tensors]
+    return [tensor.type.element for node in program.body if isinstance(node, Return) for tensor in node.tensors]
 
 
 def _argument_type(value: Any) -> ArgumentType:
     if is_tensor(value):
-        return TensorType(dtype_of(value), value.ndim)
+        return type_of(dtype_of(value), value.ndim)
     if value is None:
         return AbsentType()
     if isinstance(value, str):
         return TextType(value)
     if isinstance(value, list | tuple):
         if any(map(is_tensor, cast("Sequence[Any]", value))):
-            return TensorListType(tuple(TensorType(dtype_of(item), item.ndim) for item in cast("Sequence[Any]", value)))
+            return TensorListType(tuple(type_of(dtype_of(item), item.ndim) for item in cast("Sequence[Any]", value)))
         items = [scalar(item).dtype for item in cast("Sequence[Any]", value)]
         return ListType(FLOAT64 if FLOAT64 in items else items[0] if items else INT64, len(items))
     return ScalarType(scalar(value).dtype)
@@ -109,19 +110,44 @@ def _argument_type(value: Any) -> ArgumentType:
 # ---------------------------------------------------------------- rewriting
 
 
+class Compiled(Mapping[types.FunctionType, types.FunctionType]):
+    """The rewritten helpers of an operator, and those of complex numbers; each is rewritten when it is first called."""
+
+    def __init__(self, sources: Helpers) -> None:
+        """Take their parsed forms."""
+        self.sources = sources
+        self._made: dict[types.FunctionType, types.FunctionType] = {}
+
+    def __getitem__(self, function: types.FunctionType) -> types.FunctionType:
+        """Return the rewritten form of a function."""
+        if function not in self._made:
+            self._made[function] = _compiled(self.sources[function], None, None)
+        return self._made[function]
+
+    def __contains__(self, function: object) -> bool:
+        """Return whether a function is a helper."""
+        return isinstance(function, types.FunctionType) and function in self.sources
+
+    def __iter__(self) -> Iterator[types.FunctionType]:
+        """Run over the operator's own."""
+        return iter(self.sources)
+
+    def __len__(self) -> int:
+        """Return how many of its own there are."""
+        return len(self.sources)
+
+
 def _compiled(
     source: SourceFunction,
     lifted: frozenset[int] | None,
     device: frozenset[str] | None,
     given: frozenset[str] = frozenset(),
-    *,
-    values: bool = False,
 ) -> types.FunctionType:
     """Return the function with its lifted statements (all of them for None) rewritten; a helper has no `device`."""
     node = copy.deepcopy(source.node)
     pairs = list(zip(ast.walk(source.node), ast.walk(node), strict=True))
     chosen = None if lifted is None else frozenset(id(twin) for original, twin in pairs if id(original) in lifted)
-    rewriter = _Rewriter(source, changing_names(source, device), given, values=values)
+    rewriter = _Rewriter(source, changing_names(source, device), given)
     node.body = [_rewritten(statement, rewriter, chosen) for statement in node.body]
     node.decorator_list, node.returns = [], None
     for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
@@ -155,14 +181,11 @@ def _rewritten(node: ast.stmt, rewriter: _Rewriter, lifted: frozenset[int] | Non
 class _Rewriter(ast.NodeTransformer):
     """Turns Python's operators on elements into calls of the execution."""
 
-    def __init__(
-        self, source: SourceFunction, changing: frozenset[str], given: frozenset[str], *, values: bool
-    ) -> None:
+    def __init__(self, source: SourceFunction, changing: frozenset[str], given: frozenset[str]) -> None:
         """Take what names mean, those that may change from iteration to iteration, and those that no loop assigns.
 
-        What a helper is given is known where it is called. `values`: there are values with parts.
+        What a helper is given is known where it is called.
         """
-        self.values = values
         self.source, self.changing = source, changing
         self.captured = source.captured
         self.local = source.local
@@ -196,7 +219,7 @@ class _Rewriter(ast.NodeTransformer):
         if isinstance(found, types.FunctionType | int | float) and isinstance(node.ctx, ast.Load):
             return ast.copy_location(ast.Name(id=ast.unparse(node), ctx=ast.Load()), node)
         self.generic_visit(node)
-        if self.values and isinstance(node.ctx, ast.Load):
+        if isinstance(node.ctx, ast.Load) and resolve(node.value, self.captured, self.local) is MISSING:
             return self._run("attribute", node, node.value, ast.Constant(value=node.attr))
         return node
 
@@ -223,8 +246,6 @@ class _Rewriter(ast.NodeTransformer):
 
     def _tested(self, node: ast.expr) -> ast.expr:
         """Return a condition; values with parts are asked by their methods."""
-        if not self.values:
-            return self._visited(node)
         if isinstance(node, ast.BoolOp):
             node.values = [self._tested(item) for item in node.values]
             return node

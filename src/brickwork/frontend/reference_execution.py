@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, cast
 
+from brickwork.frontend import reference_complex as complex_numbers
 from brickwork.frontend import reference_scalar as numbers
 from brickwork.frontend.environment import DRAWS, helper, intrinsic, is_tensor
 from brickwork.frontend.given_numbers import fits, overflow_text
@@ -34,8 +35,9 @@ from brickwork.frontend.rules import REDUCTIONS
 from brickwork.frontend.source import SourceFunction
 from brickwork.frontend.value_methods import NO_VALUES, Values
 from brickwork.ir import philox
-from brickwork.ir.dtypes import FLOAT32, INT64, UINT64, DType, value_dtype
+from brickwork.ir.dtypes import FLOAT32, INT64, PARTS, UINT64, DType, value_dtype
 from brickwork.ir.scalar_semantics import narrow
+from brickwork.language.complex_numbers import Complex
 from brickwork.language.math import FOLDED, METHODS, POWER_MODULO, is_pointwise
 from brickwork.records import dataclass
 
@@ -69,6 +71,9 @@ class Element:
             self.owner[self.indices] = value
             return
         dtype = dtype_of(self.owner)
+        if dtype in PARTS:
+            self.owner[self.indices] = complex_numbers.stored(value, dtype)
+            return
         if isinstance(value, numbers.GivenInt | numbers.GivenFloat) and not fits(value, dtype):
             raise RuntimeError(overflow_text(dtype))
         stored: Any = narrow(convert(scalar(value), value_dtype(dtype)), dtype)
@@ -138,7 +143,7 @@ def _flatten(indices: Any) -> Iterator[Any]:
 
 
 def _element(tensor: Any, indices: tuple[int, ...]) -> Any:
-    return result(tensor[indices].item(), value_dtype(dtype_of(tensor)), weak=False)
+    return complex_numbers.read(tensor[indices].item(), dtype_of(tensor))
 
 
 class Execution:
@@ -169,7 +174,8 @@ class Execution:
 
     def binary(self, name: str, left: Any, right: Any, *, stored: bool = False) -> Any:
         """Return `left <name> right`; lists keep Python's own operators; `stored`: the left side is assigned to."""
-        if self._values.has(left, right):
+        left, right = complex_numbers.plain(left), complex_numbers.plain(right)
+        if self._values.has(left, right) and not (_has_row(left, right) and _has_complex(left, right)):
             found = self._values.binary(name, left, right, stored=stored)
             if found is not NOTHING:
                 return found
@@ -177,7 +183,7 @@ class Execution:
             items = cast("list[Any]", left)
             items.extend(self.loop(True, self.items(right)))
             return items
-        row = combined(partial(numbers.binary, name), left, right)
+        row = combined(partial(self.binary, name), left, right) if _has_row(left, right) else None
         if row is not None:
             return row
         if isinstance(left, list | tuple | str) or isinstance(right, list | tuple | str):
@@ -187,13 +193,15 @@ class Execution:
 
     def unary(self, name: str, operand: Any) -> Any:
         """Return a unary operator applied."""
+        operand = complex_numbers.plain(operand)
         if self._values.has(operand):
             return self._values.special(operand, {"neg": "__neg__", "pos": "__pos__", "bit_not": "__invert__"}[name])
-        row = combined(partial(numbers.unary, name), operand)
+        row = combined(partial(self.unary, name), operand) if _has_row(operand) else None
         return numbers.unary(name, operand) if row is None else row
 
     def compare(self, name: str, left: Any, right: Any) -> Any:
         """Return a comparison."""
+        left, right = complex_numbers.plain(left), complex_numbers.plain(right)
         if self._values.has(left, right):
             found = self._values.compare(name, left, right)
             if found is not NOTHING:
@@ -218,6 +226,7 @@ class Execution:
 
     def truth(self, value: Any) -> bool:
         """Return whether the value holds."""
+        value = complex_numbers.plain(value)
         if self._values.has(value):
             return self._values.truth(value)
         return bool(scalar(value)) if is_scalar(value) else bool(value)
@@ -263,6 +272,8 @@ class Execution:
 
     def attribute(self, owner: Any, name: str) -> Any:
         """Return an attribute."""
+        if complex_numbers.is_number(owner):
+            return complex_numbers.attribute(owner, name)
         return self._values.attribute(owner, name)
 
     def put(self, owner: Any, indices: Any, value: Any) -> None:
@@ -292,6 +303,11 @@ class Execution:
             return function(*arguments, **named)
         if is_pointwise(name) and any(isinstance(item, RowValue) for item in (*arguments, *named.values())):
             return self._of_rows(function, place, arguments, named)
+        if name is not None:
+            arguments = tuple(map(complex_numbers.plain, arguments))
+            found = self._of_complex(name, place, arguments, named)
+            if found is not NOTHING:
+                return found
         if name in FOLDED and len(arguments) != 2:
             return self._folded(function, place, arguments, FOLDED[name])
         if self._values.is_class(function):
@@ -310,8 +326,6 @@ class Execution:
             found = self._values.builtin(name, arguments, named)
             if found is not NOTHING:
                 return found
-            if name == "builtins.sum" and not is_tensor(arguments[0]):
-                return self._sum(*arguments, **named)
         if name in {"builtins.min", "builtins.max"} and len(arguments) == 1 and not is_tensor(arguments[0]):
             given: list[Any] = [*arguments[0]]
             arguments = (given,)
@@ -326,7 +340,7 @@ class Execution:
             return self._helpers[formula](self, owner)
         if name == "builtins.pow" and len(arguments) == 3:
             return self._helpers[POWER_MODULO](self, *arguments)
-        ruled = numbers.known(name) if name is not None else None
+        ruled = numbers.known(name) if name is not None and not _has_complex(*arguments) else None
         if ruled is not None:
             if name in REDUCTIONS and len(arguments) == 1 and is_tensor(arguments[0]):
                 arguments = (self.loop(True, self.items(arguments[0])),)
@@ -335,7 +349,23 @@ class Execution:
         if inner is not None and inner in self._helpers:
             with self._within(place):
                 return self._inner(inner, *arguments, **named)
-        return function(*arguments, **named)
+        named = {key: complex_numbers.as_python(item) for key, item in named.items()}
+        return function(*map(complex_numbers.as_python, arguments), **named)
+
+    def _of_complex(self, name: str, place: Place, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Return the call of a function that makes or takes complex numbers; NOTHING of another one."""
+        if name == "builtins.complex":
+            parts = (*arguments, *(named[part] for part in ("real", "imag")[len(arguments) :] if part in named))
+            return complex_numbers.construct(partial(self.binary, "add"), partial(self.binary, "mul"), parts)
+        formula = complex_numbers.formula(name, arguments)
+        if formula is not None:
+            with self._within(place):
+                return self._inner(formula, *arguments, **named)
+        if name in {"builtins.sum", "math.prod"}:
+            items = self.loop(True, self.items(arguments[0])) if is_tensor(arguments[0]) else arguments[0]
+            fold = self._sum if name == "builtins.sum" else self._product
+            return fold(items, *arguments[1:], **named)
+        return NOTHING
 
     def _of_rows(self, function: Any, place: Place, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
         """Call a function of elements for each item of rows."""
@@ -368,9 +398,11 @@ class Execution:
 
     def _reduced(self, reduction: Reduction) -> Any:
         name = "sum" if reduction.name == "mean" else reduction.name
-        ruled = numbers.known("math.prod" if name == "prod" else f"builtins.{name}")
-        found = ruled(iter(reduction.row)) if ruled is not None else None
-        return found if reduction.name != "mean" else numbers.binary("truediv", found, len(reduction.row))
+        if name in {"sum", "prod"}:
+            found = (self._sum if name == "sum" else self._product)(iter(reduction.row))
+            return found if reduction.name != "mean" else self.binary("truediv", found, len(reduction.row))
+        ruled = numbers.known(f"builtins.{name}")
+        return ruled(iter(reduction.row)) if ruled is not None else None
 
     def _search_list(self, items: list[Any], name: str, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
         """Return the call of a method that compares the items."""
@@ -405,6 +437,11 @@ class Execution:
     def _sum(self, items: Any, start: Any = 0) -> Any:
         for item in items:
             start = self.binary("add", start, item)
+        return start
+
+    def _product(self, items: Any, *, start: Any = 1) -> Any:
+        for item in items:
+            start = self.binary("mul", start, item)
         return start
 
     def _folded(self, function: Any, place: Place, arguments: Sequence[Any], neutral: float) -> Any:
@@ -506,6 +543,14 @@ class Execution:
         return int(self._key)
 
 
+def _has_row(*found: Any) -> bool:
+    return any(isinstance(item, RowValue) or _is_whole(item) for item in found)
+
+
+def _has_complex(*found: Any) -> bool:
+    return any(isinstance(item, Complex) for item in found)
+
+
 def _is_whole(value: Any) -> bool:
     return is_tensor(value) and value.ndim > 0
 
@@ -524,7 +569,7 @@ def finish(returned: Any, out: Any, types: Callable[[], Sequence[DType]]) -> Any
         return None
     several = isinstance(returned, tuple | list)
     items: list[Any] = list(cast("Sequence[Any]", returned)) if several else [returned]
-    found = [item if is_tensor(item) else _cell(scalar(item), types()[place]) for place, item in enumerate(items)]
+    found = [item if is_tensor(item) else _cell(item, types()[place]) for place, item in enumerate(items)]
     if out is not None:
         targets: list[Any] = list(cast("Sequence[Any]", out)) if isinstance(out, tuple | list) else [out]
         for target, item in zip(targets, found, strict=True):
@@ -535,6 +580,7 @@ def finish(returned: Any, out: Any, types: Callable[[], Sequence[DType]]) -> Any
     return tuple(found) if several else found[0]
 
 
-def _cell(value: Scalar, dtype: DType) -> Any:
+def _cell(value: Any, dtype: DType) -> Any:
     torch = sys.modules["torch"]
-    return torch.tensor(convert(value, dtype), dtype=getattr(torch, dtype.name))
+    number = complex_numbers.stored(value, dtype) if dtype in PARTS else convert(scalar(value), dtype)
+    return torch.tensor(number, dtype=getattr(torch, dtype.name))

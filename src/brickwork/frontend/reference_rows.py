@@ -8,9 +8,9 @@ from math import prod
 from typing import Any, cast
 
 from brickwork.frontend.environment import is_tensor
-from brickwork.frontend.reference_scalar import dtype_of, is_scalar, result, scalar
+from brickwork.frontend.reference_complex import is_number, read
+from brickwork.frontend.reference_scalar import dtype_of, scalar
 from brickwork.frontend.row_forms import REDUCED
-from brickwork.ir.dtypes import value_dtype
 from brickwork.records import dataclass
 
 
@@ -60,14 +60,13 @@ def as_row(found: Any) -> RowValue | None:
         return found
     if not is_tensor(found) or not found.ndim:
         return None
-    dtype = value_dtype(dtype_of(found))
-    items = tuple(result(item, dtype, weak=False) for item in found.flatten().tolist())
+    items = tuple(read(item, dtype_of(found)) for item in found.flatten().tolist())
     return RowValue(tuple(map(int, found.shape)), items)
 
 
 def combined(combine: Callable[..., Any], *operands: Any) -> RowValue | None:
     """Return what an operator makes of rows, and of numbers, which count for each item; None if there are no rows."""
-    found = [item if is_scalar(item) else as_row(item) for item in operands]
+    found = [item if is_number(item) else as_row(item) for item in operands]
     rows = [item for item in found if isinstance(item, RowValue)]
     if not rows or any(item is None for item in found):
         return None
@@ -126,7 +125,7 @@ class RowPlace:
         """Store a row, or a number into each item."""
         del zero
         sizes = tuple(map(int, self._part.shape))
-        row = None if is_scalar(value) else as_row(value)
+        row = None if is_number(value) else as_row(value)
         items = itertools.repeat(value) if row is None else _spread(row, sizes)
         for place, item in zip(itertools.product(*map(range, sizes)), items, strict=False):
             self._store(self._part, place, item)

@@ -16,9 +16,10 @@ from typing import Any, cast
 from brickwork.frontend.environment import is_tensor
 from brickwork.frontend.typing import ValueType, floating, join, number
 from brickwork.ir import scalar_semantics
-from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64, DType, value_dtype
+from brickwork.ir.dtypes import BOOL, ELEMENTS, FLOAT64, INT64, PARTS, DType, value_dtype
 from brickwork.ir.operators import OPERATORS
 from brickwork.ir.scalar_semantics import Number
+from brickwork.language.complex_numbers import Complex
 from brickwork.language.math import FUNCTIONS
 from brickwork.records import dataclass
 
@@ -47,6 +48,22 @@ class Scalar:
     def bit_count(self) -> Any:
         """Stand for the method of ints; the call is that of a formula."""
         raise TypeError(f"{self.type} has no bit_count")
+
+    def conjugate(self) -> Any:
+        """Stand for the method of numbers; the call is that of a formula."""
+        raise TypeError(f"{self.type} is not conjugated here")
+
+    def conj(self) -> Any:
+        """Stand for the method of elements; the call is that of a formula."""
+        raise TypeError(f"{self.type} is not conjugated here")
+
+    def abs(self) -> Any:
+        """Stand for the method of elements; the call is that of a formula."""
+        raise TypeError(f"{self.type} has no abs here")
+
+    def angle(self) -> Any:
+        """Stand for the method of elements; the call is that of a formula."""
+        raise TypeError(f"{self.type} has no angle here")
 
     def __bool__(self) -> bool:
         """Return whether the number is not zero."""
@@ -88,12 +105,14 @@ def given(value: Any) -> Any:
 
 def dtype_of(tensor: Any) -> DType:
     """Return the element type of a tensor."""
-    return DTYPES[str(tensor.dtype).removeprefix("torch.")]
+    return ELEMENTS[str(tensor.dtype).removeprefix("torch.")]
 
 
 def is_scalar(value: object) -> bool:
     """Return whether the value is a number, or a tensor that stands for one."""
-    return isinstance(value, Scalar | bool | int | float) or (is_tensor(value) and getattr(value, "ndim", 1) == 0)
+    if isinstance(value, Scalar | bool | int | float):
+        return True
+    return is_tensor(value) and getattr(value, "ndim", 1) == 0 and dtype_of(value) not in PARTS
 
 
 def scalar(value: Any) -> Scalar:
@@ -112,6 +131,8 @@ def scalar(value: Any) -> Scalar:
         return scalar(float(value))
     if is_scalar(value):
         return Scalar(value.item(), value_dtype(dtype_of(value)))
+    if isinstance(value, complex | Complex) or (is_tensor(value) and not value.ndim):
+        raise TypeError("a real number is needed here, not a complex one")
     raise TypeError(f"a number is needed here, not {type(value).__name__}")
 
 
@@ -127,7 +148,8 @@ def convert(value: Scalar, dtype: DType) -> Number:
     return value.value if value.dtype is dtype else scalar_semantics.cast(value.value, dtype)
 
 
-def _meet(values: Sequence[Scalar]) -> ValueType:
+def number_type(values: Sequence[Scalar]) -> ValueType:
+    """Return the type in which numbers meet."""
     kind = values[0].type
     for value in values[1:]:
         met = join(kind, value.type)
@@ -149,7 +171,7 @@ def _apply(name: str, values: Sequence[Scalar], kind: ValueType) -> Any:
 def binary(name: str, left: Any, right: Any) -> Any:
     """Return `left <name> right`."""
     values = scalar(left), scalar(right)
-    kind = _meet(values)
+    kind = number_type(values)
     if name.startswith(("bit_", "shift_")):
         return _bits(name, values, kind)
     kind = number(kind)
@@ -207,7 +229,7 @@ def compare(name: str, left: Any, right: Any) -> Any:
     if not (is_scalar(left) and is_scalar(right)):
         return getattr(python, name)(left, right)
     values = scalar(left), scalar(right)
-    return _apply(name, values, _meet(values))
+    return _apply(name, values, number_type(values))
 
 
 def _compare_items(name: str, left: Sequence[Any], right: Sequence[Any]) -> Any:
@@ -263,7 +285,7 @@ def _extremum(name: str, function: str) -> Callable[..., Any]:
         found = items[0]
         for item in items[1:]:
             values = scalar(found), scalar(item)
-            found = _apply(name, values, number(_meet(values)))
+            found = _apply(name, values, number(number_type(values)))
         return found
 
     return extremum
@@ -317,7 +339,7 @@ def _rounded(name: str, operand: Any) -> Any:
 
 def _real(name: str, operands: Sequence[Any], *, kept: bool = False) -> Any:
     values = [scalar(operand) for operand in operands]
-    kind = floating(_meet(values))
+    kind = floating(number_type(values))
     if kept:
         return result(convert(values[0], kind.dtype), kind.dtype, weak=kind.weak)
     return _apply(name, values, kind)

@@ -10,9 +10,10 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
+from brickwork.frontend.reference_complex import complex_of, small_power
 from brickwork.frontend.reference_scalar import GivenFloat, GivenInt, Scalar
 from brickwork.frontend.source import SourceFunction
-from brickwork.frontend.value_calls import is_number_of, kinds_in
+from brickwork.frontend.value_calls import COMPLEX_CLASSES, is_number_of, kinds_in
 from brickwork.frontend.value_classes import (
     BINARY_METHODS,
     BUILTIN_METHODS,
@@ -27,6 +28,7 @@ from brickwork.frontend.value_classes import (
     method,
 )
 from brickwork.frontend.value_methods import Values, attribute_names
+from brickwork.language.complex_numbers import Complex
 
 NOTHING = object()
 """What stands for the result of a method that there is not."""
@@ -43,22 +45,25 @@ class ReferenceValues:
     ) -> None:
         """Take the classes, the functions and how they are run."""
         self._values = values
+        self._kinds = values.kinds | {Complex}
         self._sources = sources
         self._run = run
 
     def has(self, *found: object) -> bool:
         """Return whether one of several objects is a value with parts."""
-        return bool(self._values.kinds) and any(type(item) in self._values.kinds for item in found)
+        return any(type(item) in self._kinds for item in found)
 
     def is_class(self, found: object) -> bool:
         """Return whether something is a class of values with parts."""
-        return self._values.has(found)
+        return isinstance(found, type) and found in self._kinds
 
     # ------------------------------------------------------------ making
 
     def construct(self, kind: type[Any], arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
         """Return an instance."""
         positional, keywords = [*map(_plain, arguments)], {name: _plain(item) for name, item in named.items()}
+        if kind is Complex:
+            return complex_of(*positional, **keywords)
         function = initialiser(kind)
         if fields_of(kind) is None and function is not None:
             parts = self._attributes(function, positional, keywords)
@@ -100,6 +105,10 @@ class ReferenceValues:
 
     def binary(self, name: str, left: Any, right: Any, *, stored: bool = False) -> Any:
         """Return `left <name> right`; NOTHING where no method takes both."""
+        if name == "pow" and isinstance(left, Complex):
+            found = small_power(left, right, lambda one, other: self.binary("mul", one, other))
+            if found is not None:
+                return found if right > 0 else self.binary("truediv", complex_of(1, 0), found)
         text = BINARY_METHODS[name]
         tries = [(left, f"__{text}__", right)]
         if type(left) is not type(right):
@@ -112,6 +121,8 @@ class ReferenceValues:
             found = self.special(owner, called, _plain(other))
             if found is not NOTHING and found is not NotImplemented:
                 return found
+        if isinstance(left, Complex) or isinstance(right, Complex):
+            raise TypeError(f"complex numbers have no {name}")
         return NOTHING
 
     def compare(self, name: str, left: Any, right: Any) -> Any:
@@ -120,6 +131,8 @@ class ReferenceValues:
             found = self.special(owner, f"__{called}__", other)
             if found is not NOTHING and found is not NotImplemented:
                 return found
+        if name not in {"eq", "ne"} and (isinstance(left, Complex) or isinstance(right, Complex)):
+            raise TypeError("complex numbers are not ordered: compare abs(...) of them, or their parts")
         found = self.special(left, "__eq__", right) if name == "ne" else NOTHING
         return NOTHING if found is NOTHING else not found
 
@@ -144,6 +157,8 @@ class ReferenceValues:
         """Return the call of a builtin function that runs a method; NOTHING where it runs none."""
         if name == "builtins.isinstance" and isinstance(arguments[0], Scalar):
             return any(is_number_of(arguments[0].dtype, kind) for kind in kinds_in(arguments[1]))
+        if name == "builtins.isinstance" and isinstance(arguments[0], Complex):
+            return any(kind in COMPLEX_CLASSES for kind in kinds_in(arguments[1]))
         if not self.has(*arguments[:1]):
             return NOTHING
         if name == "dataclasses.replace":

@@ -213,3 +213,12 @@ def spelled_out(node: ast.Subscript, rank: int) -> ast.Subscript:
 def slices_of(node: ast.Subscript) -> list[ast.expr]:
     """Return the indices of `x[...]`."""
     return list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+
+
+def over_items(node: ast.Call) -> ast.Call:
+    """Return the call of a reduction of `x` as one of `(item for item in x)`."""
+    name = ast.copy_location(ast.Name(id="item", ctx=ast.Load()), node)
+    target = ast.copy_location(ast.Name(id="item", ctx=ast.Store()), node)
+    clause = ast.comprehension(target=target, iter=node.args[0], ifs=[], is_async=0)
+    made = ast.copy_location(ast.GeneratorExp(elt=name, generators=[clause]), node)
+    return ast.copy_location(ast.Call(func=node.func, args=[made, *node.args[1:]], keywords=node.keywords), node)

@@ -12,18 +12,33 @@ from typing import TypeAlias
 
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import is_nonnegative
+from brickwork.frontend.evaluation_order import settled_number
 from brickwork.frontend.indexing import index, load, scalar
 from brickwork.frontend.lowering_state import State
 from brickwork.frontend.plain_loops import emit_loop
 from brickwork.frontend.rules import error, unsupported
-from brickwork.frontend.typing import Along, Operand, Row, Slab, Value, View
+from brickwork.frontend.typing import Along, Grown, Operand, Record, Row, Slab, Value, View
 from brickwork.ir.build import add, apply, cast, integer, mul, select, size, sub
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import Apply, Constant, Expression, FailureKind
 
-StoreElement: TypeAlias = Callable[[State, View, Value, Location], None]
+Number: TypeAlias = Value | Record
+StoreElement: TypeAlias = Callable[[State, View, Number, Location], None]
 Bounds: TypeAlias = tuple[Operand | None, Operand | None, int]
 """What stands before and behind the colon of a slice, and its step."""
+
+
+def is_rows(found: Operand) -> bool:
+    """Return whether an operand is a tensor with axes left, or a slice."""
+    return isinstance(found, Row | Grown) or (isinstance(found, View) and found.rank > 0)
+
+
+def is_of_rows(state: State, sides: Sequence[Operand]) -> bool:
+    """Return whether an operator has a slice among its operands, or a tensor with axes left."""
+    return any(
+        isinstance(side, Row) or (isinstance(side, View) and side.rank > 0 and side.tensor not in state.lists)
+        for side in sides
+    )
 
 
 def as_row(state: State, found: Operand, loc: Location) -> Row | None:
@@ -39,7 +54,7 @@ def slab_of(state: State, view: View, parts: Sequence[Operand | Bounds], loc: Lo
     """Return the part of a tensor that some indices and slices leave."""
     tensor, axes = view.tensor, list[Expression | Along](view.indices)
     if len(parts) > view.rank:
-        message = f"`{tensor.name}` has {tensor.type.rank} dimensions, but is sliced with {len(parts)} indices"
+        message = f"`{tensor.name}` has {tensor.type.axes} dimensions, but is sliced with {len(parts)} indices"
         raise error("BW102", message, loc, "write at most one for each dimension")
     for part in parts:
         if isinstance(part, tuple):
@@ -48,7 +63,7 @@ def slab_of(state: State, view: View, parts: Sequence[Operand | Bounds], loc: Lo
             # The index is resolved as that of the axis it stands at; the axes before it do not matter.
             before = tuple(integer(0, loc) for _ in axes)
             axes.append(index(state, View(tensor, before), [part], loc).indices[-1])
-    for axis in range(len(axes), tensor.type.rank):
+    for axis in range(len(axes), tensor.type.axes):
         axes.append(Along(integer(0, loc), size(tensor, axis, loc), 0))
     fixed = (item if isinstance(item, Along) else state.fix(item, "index") for item in axes)
     return Slab(tensor, tuple(fixed))
@@ -122,27 +137,23 @@ def item_of_row(row: Row, position: Expression) -> Operand:
 
 
 def combined(
-    state: State, operands: Sequence[Operand], combine: Callable[[Sequence[Value]], Value], loc: Location
+    state: State, operands: Sequence[Operand], combine: Callable[[Sequence[Number]], Number], loc: Location
 ) -> Row:
     """Return what an operator makes of rows, and of numbers, which count for each item."""
-    found = [as_row(state, item, loc) or _fixed(state, scalar(state, item, loc)) for item in operands]
+    found = [as_row(state, item, loc) or settled_number(state, item, loc) for item in operands]
     rows = [item for item in found if isinstance(item, Row)]
     longest = max(rows, key=lambda row: len(row.sizes))
     for row in rows:
         _same_sizes(state, longest.sizes, row.sizes, loc)
 
-    def item(indices: tuple[Expression, ...]) -> Value:
+    def item(indices: tuple[Expression, ...]) -> Number:
         return combine([_item(one, indices) for one in found])
 
     return Row(longest.sizes, item, tuple(slab for row in rows for slab in row.reads))
 
 
-def _item(found: Row | Value, indices: tuple[Expression, ...]) -> Value:
-    return found if isinstance(found, Value) else found.item(indices[len(indices) - len(found.sizes) :])
-
-
-def _fixed(state: State, found: Value) -> Value:
-    return Value(state.fix(found.expression), found.weak, found.given)
+def _item(found: Row | Number, indices: tuple[Expression, ...]) -> Number:
+    return found.item(indices[len(indices) - len(found.sizes) :]) if isinstance(found, Row) else found
 
 
 def _same_sizes(state: State, wanted: Sequence[Expression], given: Sequence[Expression], loc: Location) -> None:
@@ -162,7 +173,7 @@ def _same_sizes(state: State, wanted: Sequence[Expression], given: Sequence[Expr
 
 def store_row(state: State, target: Slab, found: Operand, store: StoreElement, loc: Location) -> None:
     """Store a row, or a number, into each item of a part of a tensor."""
-    row = as_row(state, found, loc) or _fixed(state, scalar(state, found, loc))
+    row = as_row(state, found, loc) or settled_number(state, found, loc)
     sizes = tuple(axis.size for axis in target.along)
     backward = False
     if isinstance(row, Row):

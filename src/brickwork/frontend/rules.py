@@ -64,8 +64,8 @@ class WrongRankError(CompileError, TypeError):
 
 
 BUILTINS = frozenset(
-    "range len min max abs int float bool round pow divmod tuple list sum any all enumerate zip reversed isinstance "
-    "iter sorted ord".split()
+    "range len min max abs int float bool complex round pow divmod tuple list sum any all enumerate zip reversed "
+    "isinstance iter sorted ord".split()
 )
 """The builtin functions that may be called on elements."""
 REDUCTIONS = {
@@ -80,14 +80,13 @@ REDUCTIONS = {
 GENERATOR = ("a generator stands only in tuple, list, sum, min, max, any, all and math.prod", "write a `for` loop")
 """The refusal of another generator."""
 SUPPORTED = (
-    "supported are arithmetic, min, max, sum, abs, round, int, float, bool, pow, divmod, len, math.* and helpers"
+    "supported are arithmetic, min, max, sum, abs, round, int, float, bool, complex, pow, divmod, len, math.*, cmath.*"
+    " and helpers"
 )
 """Advice where another function is called."""
 INSTEAD = {
     "builtins.print": "leave it out, and step through `.python(...)` of the operator in a debugger; or print in the"
     " function before it is decorated",
-    "builtins.complex": "compute with the real and the imaginary part, or with a class that has both and methods for"
-    " operators, such as a NamedTuple",
     "builtins.str": "write an f-string as the message of the `assert`",
     "builtins.type": "leave it out: annotations say the types; `x.dtype` and `x.ndim` can be asked for",
     "builtins.map": "write a `for` loop, or `[f(v) for v in x]`",

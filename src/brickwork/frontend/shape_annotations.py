@@ -15,23 +15,25 @@ from typing import cast
 
 from brickwork.frontend.rules import error
 from brickwork.frontend.source import SourceFunction
-from brickwork.ir.dtypes import DTYPES
+from brickwork.ir.dtypes import ELEMENTS
 from brickwork.records import dataclass
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 _SIGNED = ("int8", "int16", "int32", "int64")
 _UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+_COMPLEX = ("complex64", "complex128")
 FAMILIES: dict[str, tuple[str, ...]] = {
     "Float": _FLOATS,
-    "Inexact": _FLOATS,
+    "Complex": _COMPLEX,
+    "Inexact": (*_FLOATS, *_COMPLEX),
     "Int": _SIGNED,
     "UInt": _UNSIGNED,
     "Integer": (*_SIGNED, *_UNSIGNED),
     "Real": (*_FLOATS, *_SIGNED, *_UNSIGNED),
-    "Num": (*_FLOATS, *_SIGNED, *_UNSIGNED),
+    "Num": (*_FLOATS, *_COMPLEX, *_SIGNED, *_UNSIGNED),
     "Bool": ("bool",),
     "Shaped": (),
-    **{("BFloat16" if name == "bfloat16" else name.capitalize()): (name,) for name in (*_FLOATS, *_SIGNED)},
+    **{("BFloat16" if name == "bfloat16" else name.capitalize()): (name,) for name in (*_FLOATS, *_COMPLEX, *_SIGNED)},
     **{f"UInt{name.removeprefix('uint')}": (name,) for name in _UNSIGNED},
 }
 """The element types that each annotation allows; none: all."""
@@ -95,7 +97,9 @@ def annotation_object(source: SourceFunction, parameter: str) -> object:
     annotations: dict[str, object] = source.function.__annotations__
     found = annotations.get(parameter)
     space: dict[str, object] = getattr(source.function, "__globals__", {})
-    return space.get(found) if isinstance(found, str) else found
+    if not isinstance(found, str):
+        return found
+    return space.get(found, complex if found == "complex" else None)
 
 
 def _shape(source: SourceFunction, name: str, node: ast.expr, found: object, *, optional: bool) -> Iterator[Shape]:
@@ -104,7 +108,7 @@ def _shape(source: SourceFunction, name: str, node: ast.expr, found: object, *, 
         allowed = getattr(found, "dtypes", ())
         listed: tuple[str, ...] = ()
         if isinstance(allowed, list | tuple):
-            listed = tuple(str(item) for item in cast("Sequence[object]", allowed) if item in DTYPES)
+            listed = tuple(str(item) for item in cast("Sequence[object]", allowed) if item in ELEMENTS)
         yield Shape(name, _words(source, node, text), listed, optional, node)
         return
     match node:
@@ -187,7 +191,7 @@ def _rank_and_dtype(shape: Shape, operator: str) -> Iterator[str]:
     message = f"argument {name} of {operator} needs {wanted}, but has {{{name}.ndim}}"
     yield f"assert {name}.ndim {'>=' if several else '=='} {rank}, f'{message}'"
     if shape.dtypes:
-        test = " or ".join(f"{name}.dtype == {_variable(dtype)}" for dtype in shape.dtypes if dtype in DTYPES)
+        test = " or ".join(f"{name}.dtype == {_variable(dtype)}" for dtype in shape.dtypes if dtype in ELEMENTS)
         yield f"assert {test or 'False'}, 'argument {name} of {operator} needs elements of {' or '.join(shape.dtypes)}'"
 
 
@@ -233,5 +237,5 @@ def _variable(dtype: str) -> str:
 def _dtypes(shapes: tuple[Shape, ...]) -> dict[str, object]:
     """Return torch's element types under the names that the asserts call them by."""
     torch = sys.modules.get("torch")
-    names = {name for shape in shapes for name in shape.dtypes if name in DTYPES}
+    names = {name for shape in shapes for name in shape.dtypes if name in ELEMENTS}
     return {_variable(name): getattr(torch, name) for name in sorted(names)}

@@ -10,20 +10,20 @@ from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import BINARY, binary
 from brickwork.frontend.asserts import lower_assert, lower_guard, lower_raise
+from brickwork.frontend.complex_values import as_complex, is_complex
 from brickwork.frontend.element_stores import element_of, store
 from brickwork.frontend.evaluation_order import kept, kept_place, settle
 from brickwork.frontend.expressions import (
     call_operand,
     condition,
     index_operands,
-    is_of_rows,
     operand,
     slice_operands,
     value,
 )
 from brickwork.frontend.given_numbers import as_given
 from brickwork.frontend.grown_lists import item_at, let_grow, place_of, pop, refuse_running, store_at
-from brickwork.frontend.indexing import advice_for, index, load, scalar
+from brickwork.frontend.indexing import advice_for, index, is_complex_element, load, numeric, scalar
 from brickwork.frontend.iterables import unpacked
 from brickwork.frontend.list_forms import is_list
 from brickwork.frontend.list_rebinding import (
@@ -47,12 +47,12 @@ from brickwork.frontend.lowering_state import (
     Variable,
     describe,
 )
-from brickwork.frontend.name_binding import assign_name
+from brickwork.frontend.name_binding import assign_name, complex_in, demand_complex
 from brickwork.frontend.optional_numbers import demand, present_if
-from brickwork.frontend.parts import as_record, binary_operand, item_of, store_item
+from brickwork.frontend.parts import as_record, binary_number, binary_operand, item_of, store_item
 from brickwork.frontend.raised import only_raise
 from brickwork.frontend.row_forms import is_sliced, spelled_out
-from brickwork.frontend.rows import combined, row_of, slab_of, store_row
+from brickwork.frontend.rows import combined, is_of_rows, row_of, slab_of, store_row
 from brickwork.frontend.rules import REFUSED_STATEMENTS, error, unassigned
 from brickwork.frontend.tensor_rebinding import restore
 from brickwork.frontend.typing import (
@@ -200,7 +200,7 @@ def assign_target(state: State, frame: Frame, target: ast.expr, found: Operand, 
             elif place.rank:
                 store_rows(state, [(place, found)], loc)
             else:
-                store(state, place, scalar(state, found, loc), loc)
+                store(state, place, found, loc)
         case ast.Tuple() | ast.List():
             found = unpacked(state, frame, found, target)
             if not isinstance(found, Items):
@@ -361,7 +361,7 @@ def _augmented(state: State, frame: Frame, node: ast.AugAssign, loc: Location) -
             return
         view = element_of(view, loc)
         element, position = load(state, view, frame.loc(node.target)), len(state.block)
-        combined = scalar(state, _combine(state, frame, node, element), loc)
+        combined = _combine(state, frame, node, element)
         store(state, kept_place(state, view, position), combined, loc)
     else:
         raise _unassigned(state, frame, node.target)
@@ -372,6 +372,7 @@ def _combine(state: State, frame: Frame, node: ast.AugAssign, before: Operand) -
     loc, position = frame.loc(node), len(state.block)
     before = _loaded(state, before, loc)
     increment = operand(state, frame, node.value)
+    increment = settle(state, increment, loc) if is_complex(before) else increment
     sides = kept(state, before, position, loc), increment
     name = BINARY.get(type(node.op), "matmul")
     if any(isinstance(side, Record) for side in sides) or name == "matmul":
@@ -379,7 +380,9 @@ def _combine(state: State, frame: Frame, node: ast.AugAssign, before: Operand) -
         whole = ast.copy_location(ast.BinOp(left, node.op, node.value), node)
         return binary_operand(state, frame, name, sides, whole, stored=True)
     if is_of_rows(state, sides):
-        return combined(state, sides, lambda pair: binary(state, name, pair[0], pair[1], loc), loc)
+        return combined(state, sides, lambda pair: binary_number(state, frame, name, pair, node.value), loc)
+    if any(map(is_complex_element, sides)):
+        return binary_number(state, frame, name, [numeric(state, side, loc) for side in sides], node.value)
     right = scalar(state, increment, frame.loc(node.value))
     return binary(state, name, scalar(state, sides[0], loc), right, loc)
 
@@ -449,6 +452,7 @@ def _branches(
     frame.branches -= 1
     state.present = set[Expression].intersection(*left) if left else present
     _demand_optional(state, frame, [item[1] for item in after])
+    _demand_complex(state, frame, [item[1] for item in after])
     state.assigned = set[Key].intersection(*(item[0] for item in after)) if after else assigned
     frame.bindings = _common(bindings, [item[1] for item in after])
     for name in set[str].intersection(*(set(item[1]) for item in after)) - set(frame.bindings) if after else ():
@@ -464,6 +468,13 @@ def _demand_optional(state: State, frame: Frame, after: Sequence[dict[str, Bindi
                 demand(state, (frame.path, name), Value(read(state.variable(found.key))))
             elif isinstance(found, Together):
                 demand(state, (frame.path, name), found.latest)
+
+
+def _demand_complex(state: State, frame: Frame, after: Sequence[dict[str, Binding]]) -> None:
+    """Begin again where a name is a real number after one branch and a complex one after another."""
+    for name in {name for each in after for name, found in each.items() if is_complex(complex_in(found))}:
+        if any(isinstance(each.get(name), Variable | Value) for each in after):
+            demand_complex(state, (frame.path, name))
 
 
 def _is_plain_none(found: Binding) -> bool:
@@ -518,6 +529,8 @@ def _return_from_loop(state: State, frame: Frame, returning: Returning, node: as
         found: Operand = Items(())
     else:
         found = settle(state, operand(state, frame, node.value), loc)
+    if is_complex(returning.form):
+        found = as_complex(found, loc)
     if returning.form is not None and form_of(returning.form) != form_of(found):
         message = "the returns of a loop differ in what they give"
         raise error("BW101", message, loc, "return the same kind of value everywhere")

@@ -84,8 +84,8 @@ def _refuse(frame: Frame, moves: Mapping[Tensor, Tensor], names: Mapping[Tensor,
         message = f"`{names[target]}` stands for the tensor of `{other}` from here on, in every later iteration"
         raise unsupported(message, loc, CHANGED)
     for target, source in moves.items():
-        if (target.type.dtype, target.type.rank) != (source.type.dtype, source.type.rank):
-            kinds = [f"{item.type.rank} dimensions of {item.type.dtype}" for item in (target, source)]
+        if (target.type.element, target.type.rank) != (source.type.element, source.type.rank):
+            kinds = [f"{item.type.axes} dimensions of {item.type.element}" for item in (target, source)]
             message = f"`{names[target]}` and `{names[source]}` change places, but have {kinds[0]} and {kinds[1]}"
             raise error("BW101", message, loc, "exchange tensors of one dtype and rank")
 
@@ -165,7 +165,7 @@ def _check_result(group: Sequence[Tensor], made: Mapping[Tensor, Allocate], loc:
 
 
 def _dense(kind: TensorType) -> TensorType:
-    return TensorType(kind.dtype, kind.rank, contiguous=True, unit_axis=kind.rank - 1 if kind.rank else None)
+    return replace(kind, contiguous=True, unit_axis=kind.rank - 1 if kind.rank else None)
 
 
 def _joined(kinds: Sequence[TensorType]) -> TensorType:
@@ -173,7 +173,7 @@ def _joined(kinds: Sequence[TensorType]) -> TensorType:
     first = kinds[0]
     contiguous = all(kind.contiguous for kind in kinds)
     unit = first.unit_axis if all(kind.unit_axis == first.unit_axis for kind in kinds) else None
-    return TensorType(first.dtype, first.rank, contiguous, unit)
+    return TensorType(first.dtype, first.rank, contiguous, unit, first.pairs)
 
 
 def _owned(node: Statement, own: Mapping[Tensor, Tensor]) -> Statement:

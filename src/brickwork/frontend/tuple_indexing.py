@@ -11,7 +11,8 @@ from math import prod
 
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import is_nonnegative, meet
-from brickwork.frontend.indexing import index, load, scalar
+from brickwork.frontend.complex_values import as_complex, is_complex, of_parts
+from brickwork.frontend.indexing import element, index, scalar
 from brickwork.frontend.lowering_state import State, describe
 from brickwork.frontend.rules import error
 from brickwork.frontend.typing import Items, Operand, Record, Value, View, form_of, parts_of
@@ -54,11 +55,13 @@ def pick(state: State, items: Sequence[Operand], at: Value, loc: Location, name:
 
 def looked_up(
     state: State, items: Sequence[Operand], indices: Sequence[Value], loc: Location, name: str
-) -> Value | None:
+) -> Value | Record | None:
     """Return an item of a table of known numbers, with an index for each level of it; None where it is none.
 
     The index is checked, and counted from the end, as one of a list is.
     """
+    if _has_complex(items):
+        return _looked_up_parts(state, items, indices, loc, name)
     sizes = _form(items, len(indices))
     in_kernel = any(not isinstance(level.iteration, Constant) for level in state.loops)
     if sizes is None or prod(sizes) <= FEW or not in_kernel:
@@ -76,7 +79,29 @@ def looked_up(
     numbers = tuple(item.value for item in casts if isinstance(item, Constant))
     view = index(state, View(table), indices, loc)
     state.emit(Local(tensor=table, values=numbers, loc=loc))
-    return Value(state.pin(load(state, view, loc).expression), kind.weak)
+    return Value(state.pin(element(state, view, view.indices, loc).expression), kind.weak)
+
+
+def _has_complex(items: Sequence[Operand]) -> bool:
+    return any(_has_complex(item.items) if isinstance(item, Items) else is_complex(item) for item in items)
+
+
+def _looked_up_parts(
+    state: State, items: Sequence[Operand], indices: Sequence[Value], loc: Location, name: str
+) -> Record | None:
+    """Return an item of a table of known complex numbers: of one table for each part."""
+    indices = [replace(item, expression=state.fix(item.expression, "index")) for item in indices]
+    real, imag = (looked_up(state, _parts(items, part, loc), indices, loc, name) for part in range(2))
+    return of_parts(real, imag, loc) if isinstance(real, Value) and isinstance(imag, Value) else None
+
+
+def _parts(items: Sequence[Operand], part: int, loc: Location) -> tuple[Operand, ...]:
+    """Return the real or the imaginary parts of items."""
+    found: list[Operand] = []
+    for item in items:
+        inner = as_complex(item, loc)
+        found.append(Items(_parts(item.items, part, loc)) if isinstance(item, Items) else parts_of(inner)[part])
+    return tuple(found)
 
 
 def _form(items: Sequence[Operand], depth: int) -> tuple[int, ...] | None:
@@ -111,6 +136,9 @@ def choose(state: State, items: Sequence[Operand], position: Expression, loc: Lo
             advice = "make them of one length, or pass a tensor"
             raise error("BW103", "the items indexed by a variable differ in length", loc, advice)
         return Items(tuple(choose(state, column, position, loc) for column in zip(*lists, strict=True)))
+    if any(map(is_complex, items)):
+        items = [as_complex(item, loc) for item in items]
+        first = items[0]
     if isinstance(first, Record) and all(form_of(item) == form_of(first) for item in items):
         columns = zip(*(parts_of(item) for item in items), strict=True)
         return replace(first, parts=tuple(choose(state, column, position, loc) for column in columns))

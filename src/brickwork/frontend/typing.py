@@ -72,7 +72,7 @@ class View:
     @property
     def rank(self) -> int:
         """How many axes are left."""
-        return self.tensor.type.rank - len(self.indices)
+        return self.tensor.type.axes - len(self.indices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class Row:
     """A formula for each item of a part of a tensor: its sizes, the item at some indices, and what it reads."""
 
     sizes: tuple[Expression, ...]
-    item: Callable[[tuple[Expression, ...]], Value]
+    item: Callable[[tuple[Expression, ...]], Value | Record]
     reads: tuple[Slab, ...]
 
 

@@ -9,8 +9,9 @@ import typing
 from collections.abc import Iterator
 from typing import cast
 
+from brickwork.frontend.complex_values import ADVICE, is_complex
 from brickwork.frontend.environment import resolve
-from brickwork.frontend.indexing import scalar
+from brickwork.frontend.indexing import numeric
 from brickwork.frontend.lowering_state import Arguments, Frame, State, describe
 from brickwork.frontend.parts import binary_operand, implicit, items_of, replaced, special, truth_of
 from brickwork.frontend.rules import INSTEAD, error
@@ -18,6 +19,7 @@ from brickwork.frontend.typing import Items, Opaque, Operand, Record, Value, Vie
 from brickwork.frontend.value_classes import BUILTIN_METHODS
 from brickwork.ir.build import constant, integer
 from brickwork.ir.dtypes import BOOL, DType
+from brickwork.language.complex_numbers import OF_PARTS, Complex
 
 NUMBERS: tuple[tuple[type, str], ...] = (
     (bool, "b"),
@@ -30,6 +32,8 @@ NUMBERS: tuple[tuple[type, str], ...] = (
     (numbers.Integral, "bi"),
 )
 """The classes of numbers, and whether bools, ints and floats are among their instances."""
+COMPLEX_CLASSES: frozenset[object] = frozenset({complex, Complex, numbers.Number, numbers.Complex, object})
+"""The classes that complex numbers are instances of."""
 
 
 def call_on_values(state: State, frame: Frame, name: str, arguments: Arguments) -> Operand:
@@ -55,12 +59,20 @@ def call_on_values(state: State, frame: Frame, name: str, arguments: Arguments) 
                 return total(state, frame, items, Arguments(given[1:], {}, node))
             case _:
                 pass
+    if any(map(is_complex, given)):
+        raise error("BW101", f"`{name.removeprefix('builtins.')}` does not take a complex number", loc, _instead(name))
     raise error(
         "BW101",
         f"`{name.removeprefix('builtins.')}` does not take {describe(next(filter(_is_record, given)))}",
         loc,
         f"define `{called}` in its class" if called is not None else "write numbers, such as its attributes",
     )
+
+
+def _instead(name: str) -> str:
+    """Return what to write for a function of real numbers."""
+    module, _, function = name.rpartition(".")
+    return f"write `cmath.{function}`" if module == "math" and f"cmath.{function}" in OF_PARTS else ADVICE
 
 
 def _is_record(found: Operand) -> bool:
@@ -86,7 +98,7 @@ def is_instance(state: State, frame: Frame, node: ast.Call, found: Operand) -> V
         raise error("BW004", "`isinstance` takes 2 arguments", loc, "write `isinstance(x, kind)`")
     kinds = [*_kinds(frame, node.args[1])]
     if isinstance(found, View) and found.is_element:
-        found = scalar(state, found, loc)
+        found = numeric(state, found, loc)
     return Value(constant(any(_is_of(found, kind) for kind in kinds), BOOL, loc))
 
 
@@ -114,6 +126,8 @@ def kinds_in(found: object) -> tuple[object, ...]:
 
 def _is_of(found: Operand, kind: type) -> bool:
     match found:
+        case Record(kind=own) if own is Complex:
+            return kind in COMPLEX_CLASSES
         case Record():
             return issubclass(found.kind, kind)
         case Value():

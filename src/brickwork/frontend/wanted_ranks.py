@@ -25,6 +25,7 @@ from brickwork.frontend.source import SourceFunction, rebound_names
 from brickwork.frontend.value_methods import meant
 from brickwork.ir.nodes import TensorType
 from brickwork.ir.signature import ArgumentType, Signature, TensorListType
+from brickwork.ir.tensor_types import type_of
 from brickwork.language.math import is_pointwise, is_without_formula
 from brickwork.records import dataclass
 
@@ -84,7 +85,7 @@ class _Search:
         self._known: dict[Ranks, CompileError | None] = {}
         pairs = [*_tensors(definition, signature.arguments)]
         self.tensors = [tensor for tensor, _ in pairs]
-        self.given: Ranks = tuple(kind.rank for _, kind in pairs)
+        self.given: Ranks = tuple(kind.axes for _, kind in pairs)
 
     def candidates(self) -> Iterator[Ranks]:
         """Yield the ranks to try: as the text says, with what it is silent of as it is given, or a number; or any."""
@@ -148,7 +149,7 @@ class _Search:
 
 
 def _of_rank(kind: TensorType, rank: int) -> TensorType:
-    return TensorType(kind.dtype, rank, contiguous=True, unit_axis=rank - 1 if rank else None)
+    return type_of(kind.element, rank, dense=True)
 
 
 def _tensors(definition: Definition, arguments: Sequence[ArgumentType]) -> Iterator[tuple[_Tensor, TensorType]]:

@@ -73,7 +73,9 @@ judge:
   %differs = xor i1 %contiguous, %want.contiguous
   %word.unit = lshr i64 %word, 24
   %want.unit = and i64 %word.unit, 255
-  %same.unit = icmp eq i64 %unit, %want.unit
+  %is.unit = icmp eq i64 %unit, %want.unit
+  %any.unit = icmp eq i64 %want.unit, 255
+  %same.unit = or i1 %is.unit, %any.unit
   %same.contiguous = xor i1 %differs, true
   %same.layout = and i1 %same.unit, %same.contiguous
   br i1 %same.layout, label %data, label %no

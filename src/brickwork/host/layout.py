@@ -32,6 +32,12 @@ def tensor_type(dtype: DType, sizes: Sequence[int], strides: Sequence[int]) -> T
     return TensorType(dtype, len(sizes), is_contiguous(sizes, strides), unit_axis(sizes, strides))
 
 
+def real_view(placement: Placement) -> Placement:
+    """Return where the parts of the complex elements of a tensor are."""
+    strides = (*(2 * stride for stride in placement.strides), 1)
+    return Placement(placement.address, (*placement.sizes, 2), strides, placement.element // 2)
+
+
 def is_contiguous(sizes: Sequence[int], strides: Sequence[int]) -> bool:
     """Whether the elements are row-major and dense, by torch's rule (axes of size 1 do not count; empty ones are)."""
     if 0 in sizes:

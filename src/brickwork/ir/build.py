@@ -85,8 +85,14 @@ def read(symbol: Symbol, loc: Location = NOWHERE) -> Read:
 
 
 def size(tensor: Tensor, axis: int, loc: Location = NOWHERE) -> Expression:
-    """Return the extent of a tensor along an axis: a literal for a local."""
-    return integer(tensor.sizes[axis], loc) if tensor.is_local else Size(tensor=tensor, axis=axis, loc=loc)
+    """Return the extent of a tensor along an axis: a literal for a local, and for the parts of complex elements."""
+    if tensor.is_local:
+        return integer(tensor.sizes[axis], loc)
+    return (
+        integer(2, loc)
+        if tensor.type.pairs and axis == tensor.type.rank - 1
+        else Size(tensor=tensor, axis=axis, loc=loc)
+    )
 
 
 def is_constant(expression: Expression, value: Number) -> bool:

@@ -3,6 +3,9 @@
 An element is widened when it is read and narrowed when it is stored: every signed integer computes as int64, every
 unsigned one below 64 bits too, float16 and bfloat16 compute as float32. So an expression has one of the types in
 `VALUE_DTYPES`, and only loads and stores see the others.
+
+A complex element is two floats: a tensor of them is one of floats with an axis more (`nodes.TensorType.pairs`), and no
+expression has a complex type. Their types are here for front ends and for torch.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ class Kind(Enum):
     UINT = 1
     INT = 2
     FLOAT = 3
+    COMPLEX = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,16 @@ DTYPES: dict[str, DType] = {
         FLOAT64,
     )
 }
-"""Every element type by torch's name."""
+"""Every element type by torch's name, but for complex ones."""
+
+COMPLEX64 = DType("complex64", Kind.COMPLEX, 64)
+COMPLEX128 = DType("complex128", Kind.COMPLEX, 128)
+PARTS: dict[DType, DType] = {COMPLEX64: FLOAT32, COMPLEX128: FLOAT64}
+"""The type of the real and of the imaginary part, by the complex type."""
+COMPLEX: dict[DType, DType] = {part: dtype for dtype, part in PARTS.items()}
+"""The complex type by that of its parts."""
+ELEMENTS: dict[str, DType] = DTYPES | {dtype.name: dtype for dtype in PARTS}
+"""Every type that the elements of a tensor of torch's may have, by torch's name."""
 
 VALUE_DTYPES = (BOOL, UINT64, INT64, FLOAT32, FLOAT64)
 """The types of expressions, in order of promotion."""

@@ -19,6 +19,7 @@ from typing import TypeAlias
 from brickwork.diagnostics.location import NOWHERE, Location
 from brickwork.ir.dtypes import BOOL, INT64, DType
 from brickwork.ir.operators import Operator
+from brickwork.ir.tensor_types import TensorType
 from brickwork.records import dataclass
 
 
@@ -49,20 +50,6 @@ class Symbol:
     def __hash__(self) -> int:
         """Return the number: sets of variables are made often."""
         return self.number
-
-
-@dataclass(frozen=True, slots=True)
-class TensorType:
-    """What a compilation knows of a tensor: element type, rank, and how it lies in memory.
-
-    `contiguous` says row-major and dense. `unit_axis` is an axis along which neighbours are adjacent in memory (its
-    stride is 1, or its size at most 1): the last such axis, or None.
-    """
-
-    dtype: DType
-    rank: int
-    contiguous: bool = False
-    unit_axis: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

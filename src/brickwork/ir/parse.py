@@ -141,7 +141,7 @@ class _Reader:
             else:
                 options = _keywords(call)
                 axis = _whole(options["unit_axis"]) if "unit_axis" in options else None
-                kind = TensorType(dtype, _whole(call.args[3]), "contiguous" in options, axis)
+                kind = TensorType(dtype, _whole(call.args[3]), "contiguous" in options, axis, "pairs" in options)
                 sizes = tuple(map(_whole, _items(options["sizes"]))) if "sizes" in options else ()
                 self.tensors[name] = Tensor(_text(call.args[0]), _whole(call.args[1]), kind, sizes)
         return []

@@ -155,6 +155,7 @@ def _declare_tensor(tensor: Tensor) -> str:
     flags = (", contiguous=True" if kind.contiguous else "") + (
         f", unit_axis={kind.unit_axis}" if kind.unit_axis is not None else ""
     )
+    flags += ", pairs=True" if kind.pairs else ""
     flags += f", sizes={tensor.sizes!r}" if tensor.sizes else ""
     arguments = f"{tensor.name!r}, {tensor.number}, {kind.dtype}, {kind.rank}{flags}"
     return f"{tensor_name(tensor)} = tensor({arguments})"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import types
 from collections.abc import Iterator
 
-from brickwork.language import formulas, pointwise, sequences
+from brickwork.language import complex_numbers, formulas, pointwise, sequences
 
 _SAME = (
     "sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf "
@@ -95,11 +95,11 @@ def _formulas() -> Iterator[tuple[str, types.FunctionType]]:
         yield f"torch.{name}", getattr(pointwise, formula)
 
 
-FORMULAS: dict[str, types.FunctionType] = dict(_formulas())
+FORMULAS: dict[str, types.FunctionType] = dict(_formulas()) | complex_numbers.OF_PARTS
 """The function to inline for each that is made of others, by its name."""
 
-METHODS = {"bit_length": formulas.bit_length, "bit_count": formulas.bit_count}
-"""The methods of ints."""
+METHODS = {"bit_length": formulas.bit_length, "bit_count": formulas.bit_count, **complex_numbers.METHODS}
+"""The methods of numbers."""
 POWER_MODULO = formulas.power_modulo
 """`pow` of three arguments."""
 
@@ -108,7 +108,7 @@ FOLDED: dict[str, int | float] = {"math.gcd": 0, "math.lcm": 1, "math.hypot": 0.
 
 
 _WITHOUT_FORMULA = frozenset(
-    "torch.angle torch.igamma torch.igammac torch.polygamma torch.mvlgamma torch.float_power torch.i0 torch.celu "
+    "torch.igamma torch.igammac torch.polygamma torch.mvlgamma torch.float_power torch.i0 torch.celu "
     "torch.selu torch.hardshrink torch.softshrink torch.tanhshrink torch.threshold".split()
 )
 _OF_ROWS = frozenset("torch.special_logsumexp torch.special_softmax torch.special_log_softmax".split())

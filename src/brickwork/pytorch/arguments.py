@@ -18,8 +18,8 @@ from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.parameter_parts import Given
 from brickwork.frontend.parameters import Kind, ParameterDeclaration
-from brickwork.host.layout import Placement, may_alias
-from brickwork.ir.dtypes import BOOL, FLOAT64, INT64, DType
+from brickwork.host.layout import Placement, may_alias, real_view
+from brickwork.ir.dtypes import BOOL, FLOAT64, INT64, PARTS, DType
 from brickwork.ir.signature import MOST_RATE, AbsentType, ArgumentType, ListType, ScalarType, Signature, TextType
 from brickwork.pytorch.declared_schema import Declared
 from brickwork.pytorch.dtypes import from_torch
@@ -238,6 +238,8 @@ def _tensor(definition: Defined, name: str, value: object, position: int | None)
     dtype = _dtype(definition, name, value, loc)
     if position is None or definition.parameters[position].name in definition.mutated:
         check_written(definition.name, name, value)
+    if dtype in PARTS:
+        return TensorArgument(PARTS[dtype], real_view(_placement(value)), pairs=True)
     return TensorArgument(dtype, _placement(value))
 
 
@@ -276,7 +278,7 @@ def _dtype(definition: Defined, name: str, tensor: torch.Tensor, loc: Location) 
 def _conversion(tensor: torch.Tensor) -> str:
     """Return what to write for a tensor that cannot be computed with."""
     if tensor.dtype.is_complex:
-        return "pass `torch.view_as_real(...)` of it"
+        return "pass `.to(torch.complex64)` of it"
     if tensor.is_nested:
         return "pass a list of tensors, or `torch.nested.to_padded_tensor(..., 0.0)` of it"
     if tensor.is_quantized:

@@ -17,8 +17,9 @@ from typing import Any
 import torch
 
 from brickwork.pytorch.arguments import refuse_overlaps
-from brickwork.pytorch.autograd_recipes import Family, Recipe, call_derived, is_float, recipe
+from brickwork.pytorch.autograd_recipes import Family, Recipe, call_derived, recipe
 from brickwork.pytorch.batching import Samples, clones, with_level, without_level
+from brickwork.pytorch.dtypes import has_gradient
 from brickwork.pytorch.gate import caller_below_autograd
 from brickwork.pytorch.libtorch import private
 from brickwork.pytorch.plain_calls import PlainCalls
@@ -124,7 +125,7 @@ class Differentiation:
         ctx.set_materialize_grads(False)
         ctx.replaced, ctx.lengths = self._family.replaced, lengths
         if ctx.replaced is not None:
-            ctx.mark_non_differentiable(*(output for output in outputs if not output.is_floating_point()))
+            ctx.mark_non_differentiable(*(output for output in outputs if not has_gradient(output)))
             self._remember_for_user(ctx, ctx.replaced, lengths, flat, outputs)
             return
         key = self._family.definition.default_dtype, lengths.items, ctx.needs_input_grad, *map(_kind, flat)
@@ -165,7 +166,7 @@ class Differentiation:
         flat = [*ctx.primals]
         for place, tensor in zip(ctx.tensors, ctx.saved_tensors, strict=True):
             flat[place] = tensor
-        moved = [tangent if is_float(item) else None for tangent, item in zip(tangents[1:], flat, strict=True)]
+        moved = [tangent if has_gradient(item) else None for tangent, item in zip(tangents[1:], flat, strict=True)]
         given = tuple(any(item is not None for item in items) for items in lengths.grouped(moved))[: self._count]
         if not any(given) or not any(floats):
             return (None,) * len(floats)

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import torch
 
 from brickwork.pytorch.declared_schema import Declared
+from brickwork.pytorch.dtypes import has_gradient
 from brickwork.pytorch.saved_arguments import (
     ArgumentLengths,
     Values,
@@ -167,9 +168,9 @@ def recipe(
 ) -> Recipe:
     """Return what is done with calls like this one; `needs` says which flat arguments are asked for."""
     count = len(family.definition.parameters)
-    floats = tuple(output.is_floating_point() for output in outputs)
+    floats = tuple(has_gradient(output) for output in outputs)
     integers = tuple(place for place, is_one in enumerate(floats) if not is_one)
-    needed = [need and is_float(item) for need, item in zip(needs, flat, strict=True)]
+    needed = [need and has_gradient(item) for need, item in zip(needs, flat, strict=True)]
     wanted = tuple(map(any, lengths.grouped(needed)))[:count]
     if not any(wanted) or not any(floats):
         return Recipe(None, (), (), (), (), len(flat), floats, integers, alone=False)
@@ -190,8 +191,3 @@ def call_derived(family: Family, call: Callable[..., Any], values: Values, more:
     count = len(family.definition.parameters)
     named = {KEY: values[count]} if family.definition.draws_random else {}
     return call(*values[:count], *more, **named)
-
-
-def is_float(item: Any) -> bool:
-    """Whether an argument is a tensor of floats."""
-    return isinstance(item, torch.Tensor) and item.is_floating_point()

@@ -10,6 +10,7 @@ import torch
 
 from brickwork.diagnostics.errors import CompileError
 from brickwork.pytorch.devices import check_errors
+from brickwork.pytorch.dtypes import has_gradient
 from brickwork.pytorch.gate import call_in_order, schema_arguments
 from brickwork.pytorch.random_keys import draw_key
 from brickwork.pytorch.register import in_order
@@ -17,7 +18,14 @@ from brickwork.pytorch.schema import KEY
 from brickwork.pytorch.tensor_devices import device_of, tensors_of
 from brickwork.records import dataclass
 
-TOLERANCES = {torch.float16: 1e-3, torch.bfloat16: 1e-2, torch.float32: 1e-5, torch.float64: 1e-12}
+TOLERANCES = {
+    torch.float16: 1e-3,
+    torch.bfloat16: 1e-2,
+    torch.float32: 1e-5,
+    torch.float64: 1e-12,
+    torch.complex64: 1e-5,
+    torch.complex128: 1e-12,
+}
 """How far results may differ, relative to their size, by dtype: compiled code may contract a*b+c."""
 
 VALUE_OF_SAMPLES = "calling .item() on a Tensor"
@@ -106,7 +114,7 @@ def _reference(subject: Subject) -> None:
 def _opcheck(subject: Subject) -> None:
     """Run PyTorch's own check, but for the comparison of results that are NaN, which it takes to differ."""
     arguments = tuple(_copy(argument) for argument in subject.arguments)
-    undefined = any(bool(result.double().isnan().any()) for result in subject.outputs(subject.values))
+    undefined = any(bool(result.isnan().any()) for result in subject.outputs(subject.values))
     options = {"test_utils": WITHOUT_RESULTS} if undefined else {}
     cast("Any", torch.library).opcheck(subject.overload, arguments, dict(subject.named), **options)
 
@@ -145,21 +153,21 @@ def _differentiated(subject: Subject, check: Callable[..., Any], **options: bool
     precise = [_precise(value) for value in subject.values]
     fixed = [each.name in subject.constant for each in schema_arguments(subject.overload)]
     varied = [value for value, is_fixed in zip(precise, fixed, strict=True) if not is_fixed]
-    inputs = tuple(tensor.requires_grad_() for tensor in tensors_of(varied) if tensor.is_floating_point())
+    inputs = tuple(tensor.requires_grad_() for tensor in tensors_of(varied) if has_gradient(tensor))
 
     def function(*given: torch.Tensor) -> tuple[torch.Tensor, ...]:
         rest = iter(given)
         pairs = zip(precise, fixed, strict=True)
         outputs = subject.outputs([value if is_fixed else _with(value, rest) for value, is_fixed in pairs])
-        return tuple(output for output in outputs if output.is_floating_point())
+        return tuple(output for output in outputs if has_gradient(output))
 
     try:
         with torch.no_grad():
             outputs = function(*inputs)
         if not inputs or not outputs:
             raise _SkippedError("no argument, or no result, is a tensor of floats")
-        if any(output.dtype != torch.float64 for output in outputs):
-            raise _SkippedError("results are not of float64 where arguments are")
+        if any(output.dtype not in {torch.float64, torch.complex128} for output in outputs):
+            raise _SkippedError("results are not of float64, or complex128, where arguments are")
         if not all(bool(output.isfinite().all()) for output in outputs):
             raise _SkippedError("results are not finite")
         check(function, inputs, fast_mode=True, **options)
@@ -252,15 +260,16 @@ def _precise(value: Any) -> Any:
     """Return float tensors in float64, on their own."""
     if isinstance(value, list | tuple):
         return [_precise(item) for item in cast("Sequence[Any]", value)]
-    is_float = isinstance(value, torch.Tensor) and value.is_floating_point()
-    return value.detach().to(torch.float64, copy=True) if is_float else value
+    if not has_gradient(value):
+        return value
+    return value.detach().to(torch.complex128 if value.is_complex() else torch.float64, copy=True)
 
 
 def _with(value: Any, floats: Iterator[torch.Tensor]) -> Any:
     """Return an argument with its float tensors replaced, in order."""
     if isinstance(value, list | tuple):
         return [_with(item, floats) for item in cast("Sequence[Any]", value)]
-    return next(floats) if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+    return next(floats) if has_gradient(value) else value
 
 
 def _twice(value: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from brickwork.frontend.source import start_of
 from brickwork.pytorch.arguments import as_numbers, call_by_values, signature_of_call
+from brickwork.pytorch.dtypes import has_gradient
 from brickwork.pytorch.native import DerivedOperators, NativeOperator
 from brickwork.pytorch.specialise import Place
 from brickwork.pytorch.tensor_devices import tensors_of, without_data
@@ -57,7 +58,7 @@ def gradient_of_call(
     definition = family.definition
     asked = any(tensor.requires_grad for tensor in tensors_of(values))
     wanted = tuple(
-        any(tensor.is_floating_point() and tensor.requires_grad >= asked for tensor in tensors_of([value]))
+        any(has_gradient(tensor) and tensor.requires_grad >= asked for tensor in tensors_of([value]))
         for value in values
     )
     if not any(wanted):
@@ -66,7 +67,7 @@ def gradient_of_call(
     pairs = [*zip(definition.parameters, bare, strict=True)]
     results = call_by_values(definition, fake, bare)
     outputs = tensors_of([*(value for item, value in pairs if item.name in definition.mutated), results])
-    grads = [output for output in outputs if output.is_floating_point()]
+    grads = [output for output in outputs if has_gradient(output)]
     if not grads:
         raise ValueError(f"{family.overload.name()} has no float results, and so no gradient")
     key = (None,) if definition.draws_random else ()

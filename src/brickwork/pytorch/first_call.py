@@ -53,6 +53,8 @@ def _kind(value: Any) -> str | type[Any]:
         return f"Optional[{_TENSOR}]"
     if hasattr(value, "__dataclass_fields__") or hasattr(value, "_fields"):
         return cast("type[Any]", type(value))
+    if isinstance(value, complex):
+        return complex
     if isinstance(value, list | tuple):
         kinds = {_kind(item) for item in cast("Sequence[Any]", value)} or {"float"}
         if kinds == {"int", "float"}:

@@ -83,6 +83,8 @@ def _results(
 ) -> tuple[torch.Tensor, ...]:
     if any(from_torch(tensor.dtype) is None for tensor in tensors_of(values)):
         raise OpaqueError("there is a type that brickwork does not compute with", definition.loc)
+    if any(tensor.is_complex() for tensor in tensors_of(values)):
+        raise OpaqueError(_COMPLEX, definition.loc)
     types = tuple(map(argument_type, definition.parameters, values))
     code = _code(definition, Signature(types, default_dtype=definition.default_dtype))
     if isinstance(code, OpaqueError):
@@ -91,10 +93,15 @@ def _results(
     with room.untraced_fakes():
         own = tensors_of((call_by_values(definition, fake, values),))
         like = own if original is None else tensors_of((original(),))
+    if any(tensor.is_complex() for tensor in own):
+        raise OpaqueError(_COMPLEX, definition.loc)
     if not room.are_alike(own, like):
         raise OpaqueError("the results are of other types or sizes than the original's", definition.loc)
     with originals():
         return room.decompose(code, values, like)
+
+
+_COMPLEX = "Inductor makes no kernels for complex elements"
 
 
 @functools.lru_cache(maxsize=1024)

@@ -14,6 +14,7 @@ import torch
 
 from brickwork.ir.dtypes import DType
 from brickwork.ir.interpret import Argument, Memory, run_program
+from brickwork.ir.nodes import Return
 from brickwork.ir.scalar_semantics import Number
 from brickwork.ir.signature import Signature
 from brickwork.pytorch.dtypes import from_torch, to_torch
@@ -57,9 +58,13 @@ def interpret(definition: Defined, signature: Signature, values: Sequence[object
         results = run_program(program, arguments, out=out, key=_key(definition, values), check=True)
     finally:
         for tensor, memory in (*written, *zip(given, out, strict=True)):
-            tensor.copy_(_tensor(memory))
+            tensor.copy_(_tensor(memory, pairs=tensor.is_complex()))
     device = device_of(values)
-    return () if signature.out else tuple(_tensor(result).to(device or "cpu") for result in results)
+    if signature.out:
+        return ()
+    pairs = [tensor.type.pairs for node in program.body if isinstance(node, Return) for tensor in node.tensors]
+    found = (_tensor(result, pairs=is_complex) for result, is_complex in zip(results, pairs, strict=True))
+    return tuple(tensor.to(device or "cpu") for tensor in found)
 
 
 def _key(definition: Defined, values: Sequence[object]) -> int:
@@ -87,6 +92,7 @@ def _pairs(value: object, argument: Argument) -> list[tuple[torch.Tensor, Memory
 
 
 def _memory(tensor: torch.Tensor, storages: dict[tuple[int, DType], list[Number]]) -> Memory:
+    tensor = torch.view_as_real(tensor) if tensor.is_complex() else tensor
     storage = tensor.untyped_storage()
     dtype = from_torch(tensor.dtype)
     assert dtype is not None, tensor.dtype  # noqa: S101  # the signature was made from this tensor
@@ -97,6 +103,7 @@ def _memory(tensor: torch.Tensor, storages: dict[tuple[int, DType], list[Number]
     return Memory(data, tuple(tensor.shape), tensor.stride(), dtype, int(tensor.storage_offset()))
 
 
-def _tensor(memory: Memory) -> torch.Tensor:
+def _tensor(memory: Memory, *, pairs: bool = False) -> torch.Tensor:
     data = torch.tensor(memory.data, dtype=to_torch(memory.dtype), device="cpu")
-    return data.as_strided(memory.sizes, memory.strides, memory.offset).clone()
+    made = data.as_strided(memory.sizes, memory.strides, memory.offset)
+    return torch.view_as_complex(made.contiguous()).clone() if pairs else made.clone()

@@ -21,6 +21,7 @@ from brickwork.ir.signature import Signature
 from brickwork.pytorch.arguments import are_in_memory, device_kind, is_small_rate, signature_of_call, with_values
 from brickwork.pytorch.autograd import Differentiation
 from brickwork.pytorch.autograd_recipes import Plan
+from brickwork.pytorch.dtypes import has_gradient
 from brickwork.pytorch.fusion import may_fuse
 from brickwork.pytorch.gate import ArgumentKind, Gate
 from brickwork.pytorch.register import DEFAULT, Registration, register
@@ -178,7 +179,7 @@ class DerivedOperators:
 
     def gradients(self, wanted: tuple[bool, ...], values: Values, outputs: Sequence[torch.Tensor]) -> NativeOperator:
         """Return the operator for gradients, derived to know what it reads; calling it says why there is none."""
-        floats = tuple(output.is_floating_point() for output in outputs)
+        floats = tuple(has_gradient(output) for output in outputs)
         results = self._results(outputs)
         default = self.definition.default_dtype
         made = self._derived(Backward(wanted, (True,) * len(results), default), values, floats)

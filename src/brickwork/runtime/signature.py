@@ -7,6 +7,7 @@ Arguments come as plain data: nothing in here knows torch.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import TypeAlias, assert_never
 
 from brickwork.host.layout import Placement, is_aligned, is_narrow, may_alias, tensor_type
@@ -18,15 +19,17 @@ from brickwork.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TensorArgument:
-    """A tensor of a call: element type, and where its elements are."""
+    """A tensor of a call: element type, and where its elements are; of a complex one the parts (`TensorType.pairs`)."""
 
     dtype: DType
     placement: Placement
+    pairs: bool = False
 
     @property
     def type(self) -> TensorType:
         """The type that code for this tensor is specialised on."""
-        return tensor_type(self.dtype, self.placement.sizes, self.placement.strides)
+        kind = tensor_type(self.dtype, self.placement.sizes, self.placement.strides)
+        return replace(kind, unit_axis=kind.rank - 1, pairs=True) if self.pairs else kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +115,9 @@ def signature_text(signature: Signature) -> str:
 def _argument_text(argument: ArgumentType) -> str:
     match argument:
         case TensorType():
-            words = [f"{argument.dtype}[{argument.rank}]"]
+            words = [f"{argument.element}[{argument.axes}]"]
             words += ["contiguous"] if argument.contiguous else []
-            words += [f"unit={argument.unit_axis}"] if argument.unit_axis is not None else []
+            words += [f"unit={argument.unit_axis}"] if argument.unit_axis is not None and not argument.pairs else []
             return " ".join(words)
         case ScalarType(dtype=dtype, value=value):
             return str(dtype) if value is None else f"{dtype}={value}"

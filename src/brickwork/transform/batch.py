@@ -150,7 +150,7 @@ class _Host:
 
     def allocated(self, node: Allocate) -> Allocate:
         """Return what makes a tensor for all samples: row-major, whatever it is like."""
-        kind = dense_type(node.tensor.type.dtype, node.tensor.type.rank + 1)
+        kind = dense_type(node.tensor.type.dtype, node.tensor.type.rank + 1, pairs=node.tensor.type.pairs)
         sizes = (self.samples.count, *(self.resized(size) for size in node.sizes))
         return replace(node, tensor=self.samples.add(node.tensor, kind), sizes=sizes, like=None)
 
@@ -161,7 +161,7 @@ class _Host:
         for place, tensor in zip(node.targets, node.sources, strict=True):
             whole = None if tensor in self.held else self.samples.whole.get(tensor)
             if whole is None:
-                kind = dense_type(tensor.type.dtype, tensor.type.rank + 1)
+                kind = dense_type(tensor.type.dtype, tensor.type.rank + 1, pairs=tensor.type.pairs)
                 whole = Tensor(f"{tensor.name}_samples", next(self.samples.names.tensors), kind)
                 yield Allocate(tensor=whole, sizes=(self.samples.count, *map(self.resized, sizes_of(tensor))))
                 self.copies[place] = tensor

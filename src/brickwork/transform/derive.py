@@ -164,12 +164,16 @@ def _may_read(defined: Defined) -> tuple[bool, ...]:
 
 def _row_major(argument: ArgumentType) -> ArgumentType:
     match argument:
-        case TensorType(dtype=dtype, rank=rank):
-            return dense_type(dtype, rank)
+        case TensorType():
+            return _dense(argument)
         case TensorListType(items=items):
-            return TensorListType(tuple(dense_type(item.dtype, item.rank) for item in items))
+            return TensorListType(tuple(map(_dense, items)))
         case _:
             return argument
+
+
+def _dense(kind: TensorType) -> TensorType:
+    return dense_type(kind.dtype, kind.rank, pairs=kind.pairs)
 
 
 def _without_first_axis(kind: TensorType) -> TensorType:

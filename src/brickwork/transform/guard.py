@@ -146,7 +146,7 @@ def _index_check(node: Load | Store, axis: int, index: Expression) -> Check:
 def index_check(node: Load | Store, axis: int, user: Expression, condition: Expression) -> Check:
     """Return the check of an index of an access, which says the user's index where the condition does not hold."""
     size = build.size(node.tensor, axis)
-    rank = node.tensor.type.rank
+    rank = node.tensor.type.axes
     sizes: tuple[Expression, ...] = (size,)
     shape = ""
     if rank <= SHAPE_LIMIT:

@@ -34,14 +34,14 @@ from brickwork.ir.walk import NodeType, rewrite, statements
 from brickwork.transform.scratch import Names
 
 
-def dense_type(dtype: DType, rank: int) -> TensorType:
+def dense_type(dtype: DType, rank: int, *, pairs: bool = False) -> TensorType:
     """Return the type of a row-major tensor."""
-    return TensorType(dtype, rank, contiguous=True, unit_axis=rank - 1 if rank else None)
+    return TensorType(dtype, rank, contiguous=True, unit_axis=rank - 1 if rank else None, pairs=pairs)
 
 
 def like_type(kind: TensorType) -> TensorType:
     """Return the type of what `torch.empty_like` makes of a tensor."""
-    return dense_type(kind.dtype, kind.rank) if kind.contiguous else TensorType(kind.dtype, kind.rank)
+    return kind if kind.contiguous or kind.pairs else TensorType(kind.dtype, kind.rank)
 
 
 def joined_type(kinds: Sequence[TensorType]) -> TensorType:
@@ -49,7 +49,7 @@ def joined_type(kinds: Sequence[TensorType]) -> TensorType:
     first = kinds[0]
     contiguous = all(kind.contiguous for kind in kinds)
     unit = first.unit_axis if all(kind.unit_axis == first.unit_axis for kind in kinds) else None
-    return TensorType(first.dtype, first.rank, contiguous, unit)
+    return TensorType(first.dtype, first.rank, contiguous, unit, first.pairs)
 
 
 def sizes_of(tensor: Tensor) -> tuple[Expression, ...]:

@@ -384,6 +384,8 @@ def _without_place(words: str) -> str:
 def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
     if one.shape != other.shape or one.dtype != other.dtype:
         return False
+    if one.is_complex():
+        return _same(torch.view_as_real(one), torch.view_as_real(other))
     left, right = one.double(), other.double()
     if not one.dtype.is_floating_point:
         return torch.equal(one, other)
@@ -402,6 +404,7 @@ def _margins(kind: str, found: Outcome, case: Case, where: str) -> None:
 
 def is_small(found: Outcome) -> bool:
     """Whether no float has grown so large that the order of a sum would show, and no loop longer than Python counts."""
-    floats = [item.double() for item in (*found.memory, *found.results) if item.dtype.is_floating_point]
+    every = (torch.view_as_real(item) if item.is_complex() else item for item in (*found.memory, *found.results))
+    floats = [item.double() for item in every if item.dtype.is_floating_point]
     small = (bool((item.nan_to_num(0.0, 0.0, 0.0).abs() <= LARGEST).all()) for item in floats)
     return found.failure is not OverflowError and all(small)

@@ -115,6 +115,7 @@ def in_interpreter(program: Program) -> Callable[..., Any]:
 
 
 def _memory(tensor: torch.Tensor, storages: dict[tuple[int, str], list[Number]]) -> Memory:
+    tensor = torch.view_as_real(tensor) if tensor.is_complex() else tensor
     dtype: DType = DTYPES[str(tensor.dtype).removeprefix("torch.")]
     place = (tensor.untyped_storage().data_ptr(), dtype.name)
     if place not in storages:
@@ -123,6 +124,7 @@ def _memory(tensor: torch.Tensor, storages: dict[tuple[int, str], list[Number]])
 
 
 def _write_back(tensor: torch.Tensor, memory: Memory) -> None:
+    tensor = torch.view_as_real(tensor) if tensor.is_complex() else tensor
     block(tensor).copy_(torch.tensor(memory.data, dtype=tensor.dtype))
 
 

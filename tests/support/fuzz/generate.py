@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from support.fuzz.carried import carried_nest
 from support.fuzz.case import Argument, Case, Data, Layout, NumberArgument, TensorArgument
+from support.fuzz.complex_programs import complex_case
 from support.fuzz.kept_values import keep_values
 from support.fuzz.objects import Objects, use_objects
 from support.fuzz.patterns import pattern
@@ -25,10 +26,14 @@ WHOLES = ("int8", "int16", "int32", "int64", "int64", "uint8", "uint16", "uint32
 SIZES = (0, 1, 2, 3, 4, 5, 7, 9, 13, 21, 40, 70)
 OUTSIDE = (-1, -2, 90, 1000, 1000, 1001, -1000, 5_000_000, -5_000_000, -(2**40), 2**62, 2**63 - 1, -(2**63))
 SMALL = (1, 2, 3, 4, 5, 7)
+COMPLEX = 0.1
+"""How many of the programs are on complex elements."""
 
 
 def case_of_seed(seed: int) -> Case:
     """Return the case of a seed."""
+    if random.Random(f"kind {seed}").random() < COMPLEX:
+        return complex_case(seed)
     source = random.Random(f"case {seed}")
     failing, claims, draws = source.random() < 0.35, source.random() < 0.15, source.random() < 0.15
     sizes = [source.choice(SIZES if source.random() < 0.6 else SMALL) for _ in range(2)]

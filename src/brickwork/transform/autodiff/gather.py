@@ -413,7 +413,7 @@ class _Gatherer:
         """
         tensor = term.place.store.tensor
         elements = [item.atom for item in term.inverse.elements]
-        unit = tensor.type.unit_axis
+        unit = tensor.type.neighbours
         along = elements[unit] if term.inverse.everywhere and unit is not None else None
         values = {atom: item.numerator for atom, item in term.inverse.values.items() if item.divisor == number(1)}
         total = 0

@@ -100,8 +100,8 @@ class Versions:
 
         Loops over places stand around that over the window in the source.
         """
-        (term, *others), unit = terms, terms[0].place.store.tensor.type.unit_axis
-        if others or unit is None or unit != len(term.inverse.elements) - 1 or not term.inverse.everywhere:
+        (term, *others), unit = terms, terms[0].place.store.tensor.type.neighbours
+        if others or unit is None or unit != terms[0].place.store.tensor.type.axes - 1 or not term.inverse.everywhere:
             return False
         element = term.inverse.elements[unit].atom
         loops = self.accesses[term.place.store.access].loops

@@ -236,7 +236,7 @@ class GridPlanner(SharingPlanner):
     def goes_along(self, access: Access, loop: For) -> bool:
         """Whether an iteration goes along memory, so that what comes with an element is of use to its thread."""
         depth = next(around.atom.depth for around in access.loops if around.node.index == loop.index)
-        unit = access.tensor.type.unit_axis
+        unit = access.tensor.type.neighbours
         if unit is None:
             return False
         inner = [around for around in access.loops if around.atom.depth > depth]
@@ -460,7 +460,7 @@ class GridPlanner(SharingPlanner):
         as many sectors of memory as it has threads.
         """
         atom = next((around.atom for around in access.loops if around.node.index == loop.index), None)
-        unit = access.tensor.type.unit_axis
+        unit = access.tensor.type.neighbours
         if atom is None or unit is None or not access.store:
             return False
         return abs(access.axes[unit].value.factor((atom,))) > 1

@@ -216,7 +216,7 @@ def access_cost(access: Access, vectors: set[Symbol]) -> float:
     varying = [place for place, axis in enumerate(access.axes) if any(_varies(a, atom) for a in axis.value.atoms())]
     if not varying:
         return scale / 16
-    if varying == [access.tensor.type.unit_axis]:
+    if varying == [access.tensor.type.neighbours]:
         return scale * NEIGHBOUR if abs(access.axes[varying[0]].value.factor((atom,))) == 1 else scale / 2
     return scale
 
@@ -225,14 +225,14 @@ def is_apart(access: Access) -> bool:
     """Whether the innermost loop's iterations access elements at no constant distance along memory."""
     atom = access.loops[-1].atom
     varying = [place for place, axis in enumerate(access.axes) if any(_varies(a, atom) for a in axis.value.atoms())]
-    if varying != [access.tensor.type.unit_axis]:
+    if varying != [access.tensor.type.neighbours]:
         return bool(varying)
     return not access.axes[varying[0]].value.factor((atom,))
 
 
 def is_strided(access: Access) -> bool:
     """Whether the innermost loop's iterations access elements some places apart along memory."""
-    atom, unit = access.loops[-1].atom, access.tensor.type.unit_axis
+    atom, unit = access.loops[-1].atom, access.tensor.type.neighbours
     step = cofactor(access.axes[unit].value, atom) if unit is not None else None
     return step is not None and step not in {number(0), number(1), number(-1)}
 
