@@ -11,7 +11,7 @@ from brickwork.frontend.expressions import condition, operand, value
 from brickwork.frontend.lowering_state import Frame, State
 from brickwork.frontend.raised import not_raised, raised_kind, text_of
 from brickwork.frontend.rules import error
-from brickwork.frontend.typing import Opaque
+from brickwork.frontend.typing import ElementType, Items, Opaque, numbers_of
 from brickwork.ir.build import constant, logical_not
 from brickwork.ir.dtypes import BOOL
 from brickwork.ir.nodes import Check, Constant, Expression, Failure, FailureKind, If, Statement
@@ -94,6 +94,16 @@ def text_and_values(state: State, frame: Frame, node: ast.expr) -> tuple[str, tu
         text = operand(state, frame, part.value) if isinstance(part.value, ast.Name | ast.Attribute) else None
         if isinstance(text, Opaque) and text.what == "a text":
             parts.append(_escape(format(repr(text.text) if part.conversion == ord("r") else text.text, form)))
+            continue
+        if isinstance(text, ElementType):
+            parts.append(f"torch.{text.dtype.name}")
+            continue
+        if isinstance(text, Items) and not form:
+            numbers = [each.expression for each in numbers_of(text)]
+            places = ", ".join(f"{{{len(values) + place}}}" for place in range(len(numbers)))
+            is_shape = isinstance(part.value, ast.Attribute) and part.value.attr == "shape"
+            parts.append(f"torch.Size([{places}])" if is_shape else f"({places}{',' * (len(numbers) == 1)})")
+            values += [each if state.is_fixed(each) else state.pin(each) for each in numbers]
             continue
         parts.append(f"{{{len(values)}{':' + form if form else ''}}}")
         number = value(state, frame, part.value).expression

@@ -13,6 +13,7 @@ import linecache
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
+from functools import partial
 from typing import cast
 
 from brickwork.diagnostics.location import Location
@@ -20,6 +21,7 @@ from brickwork.frontend.comprehensions import Listed, Unshadowed
 from brickwork.frontend.environment import MISSING, Missing, constant_items, intrinsic, is_tensor, resolve
 from brickwork.frontend.match_statements import Matches
 from brickwork.frontend.rules import error
+from brickwork.frontend.spelled_calls import spell_calls
 from brickwork.frontend.syntax import all_nodes
 from brickwork.frontend.text_items import TextItems
 from brickwork.frontend.value_classes import is_value, snapshot
@@ -116,13 +118,14 @@ def parse(function: Callable[..., object], *, lambdas: bool = False) -> SourceFu
         raise error("BW001", f"{what} is not written as a plain `def`", place, "write it with `def`, in a file")
     _without_bound(found, bound_values(function))
     Unshadowed(found).visit(found)
+    called = spell_calls(found, partial(capture, function, found), local_names(found))
     Listed(found, _builtin(function, found)).visit(found)
     if any(isinstance(item, ast.Match) for item in all_nodes(found)):
         Matches(found).visit(found)
     captured = capture(function, found)
     items = TextItems(captured, _builtin(function, found))
     items.visit(found)
-    return SourceFunction(found, place.file, text, captured | items.tables, function)
+    return SourceFunction(found, place.file, text, {**captured, **items.tables, **called}, function)
 
 
 def _builtin(function: types.FunctionType, node: ast.FunctionDef) -> frozenset[str]:
