@@ -30,7 +30,9 @@ X, Y = (Tensor(name, n, TensorType(FLOAT32, 1, contiguous=True, unit_axis=0)) fo
 PLACES = Tensor("places", 2, TensorType(INT64, 1, contiguous=True, unit_axis=0))
 OWN = Tensor("own", 3, TensorType(FLOAT32, 1, contiguous=True, unit_axis=0), sizes=(4,))
 T, S, K = Symbol("t", 1, INT64), Symbol("s", 2, FLOAT32), Symbol("k", 3, INT64)
-STATE = SimpleNamespace(target=SimpleNamespace(grid=True), width=1, mask=None, writer=SimpleNamespace(alloca=str))
+STATE = SimpleNamespace(
+    target=SimpleNamespace(grid=True), width=1, mask=None, rows=(), writer=SimpleNamespace(alloca=str)
+)
 
 
 def at(tensor, index, access=0):
