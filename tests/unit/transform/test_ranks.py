@@ -135,6 +135,53 @@ def back_and_forth(key: torch.Tensor, x: torch.Tensor, count: torch.Tensor, out:
             m -= 1
 
 
+def halved_place(key: torch.Tensor, x: torch.Tensor, count: torch.Tensor, out: torch.Tensor) -> None:
+    m = 0
+    for i in range(len(key)):
+        if x[i] > 0.0:
+            out[m // 2] = x[i]
+            m += 1
+
+
+def counted_elsewhere(key: torch.Tensor, x: torch.Tensor, count: torch.Tensor, out: torch.Tensor) -> None:
+    m = 0
+    for i in range(len(key)):
+        out[m] = x[i]
+        if x[i] > 0.0:
+            m += 1
+
+
+def counted_back(key: torch.Tensor, x: torch.Tensor, count: torch.Tensor, out: torch.Tensor) -> None:
+    m = 0
+    for i in range(len(key)):
+        out[m] = x[i]
+        m += 1
+        if x[i] > 0.0:
+            m -= 1
+
+
+def counted_by_data(key: torch.Tensor, x: torch.Tensor, count: torch.Tensor, out: torch.Tensor) -> None:
+    m = 0
+    for i in range(len(key)):
+        out[m % len(out)] = x[i]
+        m += key[i]
+
+
+MEETING = [from_below, halved_place, counted_elsewhere, counted_back, counted_by_data]
+"""Variables say the places, and iterations may meet on one."""
+
+
+def from_both_ends_on(key: torch.Tensor, x: torch.Tensor, count: torch.Tensor, out: torch.Tensor) -> None:
+    low, high = 0, 2
+    for i in range(len(key)):
+        if x[i] > 0.0:
+            out[low] = x[i]
+            low += 1
+        else:
+            out[high] = x[i]
+            high += 1
+
+
 CHANGED = [
     places,
     places_by_the_read,
@@ -144,7 +191,7 @@ CHANGED = [
     kept,
     counted_in_an_element,
     two_counters,
-    from_below,
+    *MEETING,
 ]
 
 
@@ -236,6 +283,7 @@ def last_value(key: torch.Tensor, x: torch.Tensor, count: torch.Tensor, out: tor
 
 
 OTHERS = [
+    from_both_ends_on,
     kept_at_both_ends,
     full,
     doubled,
@@ -317,5 +365,9 @@ def test_arguments_that_may_share_memory_stay_in_order():
 def test_what_is_kept_has_places_of_its_own():
     names = [node.kernel.name for node in walk(pieces_of(kept, *arguments_of(4))) if isinstance(node, Launch)]
     assert not any("last_stores" in name for name in names)
-    names = [node.kernel.name for node in walk(pieces_of(from_below, *arguments_of(4))) if isinstance(node, Launch)]
+
+
+@pytest.mark.parametrize("function", MEETING)
+def test_last_stores_are_found_where_places_may_be_the_same(function):
+    names = [node.kernel.name for node in walk(pieces_of(function, *arguments_of(4))) if isinstance(node, Launch)]
     assert any("last_stores" in name for name in names)
