@@ -131,8 +131,8 @@ def _row(loop: For, around: Sequence[For], lengths: Lengths, kernel: Kernel) -> 
     own = [each.index for each in around if each.index in ends]
     if not effects(stop).loads or len(own) < len(ends) or not _is_fixed(loop.start, kernel):
         return None
-    found = effects(loop.body)
-    if found.jumps or found.whiles or found.draws:
+    found, end = effects(loop.body), effects(loop.stop)
+    if found.jumps or found.whiles or found.draws or found.changes & end.loads or found.assigns & end.reads:
         return None
     made = _made(loop.body, (), loop.index, own)
     return next((_Row(loop, *each) for each in made if all(_is_fixed(end, kernel) for end in _ends(each[2]))), None)
@@ -157,8 +157,7 @@ def _made(
         if isinstance(statement, For):
             yield from _made(statement.body, (*inside, statement), index, others)
             continue
-        shallow = (statement.condition,) if isinstance(statement, If) else _parts(statement)
-        for node in shallow:
+        for node in _parts(statement):
             if isinstance(node, Load | Store) and not node.tensor.is_local:
                 indices = [item.symbol if isinstance(item, Read) else None for item in node.indices]
                 if indices.count(index) == 1 and all(other in indices for other in others):

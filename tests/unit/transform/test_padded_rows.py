@@ -12,7 +12,7 @@ import torch
 
 from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
-from brickwork.ir.dtypes import INT64
+from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.interpret import Memory, run_program
 from brickwork.ir.nodes import Apply, For, Launch
 from brickwork.ir.signature import Signature
@@ -218,6 +218,44 @@ def with_a_length_of_its_own(x: torch.Tensor, n: torch.Tensor, h: torch.Tensor):
     return out
 
 
+def of_pairs(x: torch.Tensor, n: torch.Tensor):
+    """Access a row that is padded for one of two indices alone."""
+    out = torch.zeros(2, 2, 8)
+    for b in range(2):
+        for c in range(2):
+            for t in range(n[b, c]):
+                out[b, c, t + 1] = x[b, t]
+    return out
+
+
+def in_another_loop(x: torch.Tensor, n: torch.Tensor):
+    out = torch.zeros(3, 2, 8)
+    for h in range(3):
+        for b in range(x.shape[0]):
+            for t in range(n[b]):
+                out[h, b, t + 1] = x[b, t] * h
+    return out
+
+
+def with_a_list(x: torch.Tensor, n: torch.Tensor):
+    out = torch.zeros_like(x)
+    for b in range(x.shape[0]):
+        p = [x[b, 0] * 0.0] * 4
+        for t in range(n[b]):
+            p[t] = x[b, t]
+        for t in range(4):
+            out[b, t] = p[t]
+    return out
+
+
+def ends_itself(x: torch.Tensor, n: torch.Tensor):
+    """Store the length that it was ended by."""
+    for b in range(x.shape[0]):
+        for t in range(n[b]):
+            n[b] = 1
+            x[b, t] = 2.0 * t
+
+
 def scaled_after(x: torch.Tensor, n: torch.Tensor):
     out = torch.zeros_like(x)
     for b in range(x.shape[0]):
@@ -291,6 +329,10 @@ def made_longer(function: Function, *arguments: object, target=GPU) -> str:
         (begun_by_elements, (X, N), ""),
         (of_two_places, (X, N), ""),
         (with_a_length_of_its_own, (CUBE, SHORT, memory([2, 1], INT64)), ""),
+        (of_pairs, (X, memory([[1, 2], [3, 0]], INT64)), ""),
+        (in_another_loop, (X, N), "t"),
+        (with_a_list, (X, N), ""),
+        (ends_itself, (X, N), ""),
         (scaled_after, (X, N), ""),
         (read_before, (X, N), ""),
         (told_on, (X, N), ""),
@@ -342,6 +384,23 @@ def test_what_no_iteration_accesses_may_be_too_short():
     assert nested(x) == [[[], []], [[], []]]
     signature = Signature(tuple(map(argument_type, (x, N))), **GRID)
     pieces, _ = schedule_program(lower(define(deeper), signature), GPU)
+    run_program(pieces, [x, memory([5, 9], INT64)], check=True)
+
+
+def empty(x: torch.Tensor, n: torch.Tensor):
+    out = torch.zeros_like(x)
+    for b in range(x.shape[0]):
+        for t in range(n[b]):
+            for h in range(x.shape[2]):
+                for k in range(x.shape[3]):
+                    out[b, t, h, k] = x[b, t, h, k] * 2.0
+    return out
+
+
+def test_nor_what_the_outer_of_two_loops_does_not():
+    x = Memory([], (2, 2, 0, 3), (0, 0, 3, 1), FLOAT32)
+    signature = Signature(tuple(map(argument_type, (x, N))), **GRID)
+    pieces, _ = schedule_program(lower(define(empty), signature), GPU)
     run_program(pieces, [x, memory([5, 9], INT64)], check=True)
 
 
