@@ -8,7 +8,7 @@ Invariant: the cases of an access exclude one another, and together are all of i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from brickwork.analysis.formula import AllOf, AnyOf, Comparison, Formula, less, negate
@@ -43,15 +43,24 @@ def conjunction(model: Model, case: Case, formula: Formula) -> tuple[Comparison,
 
     None where it is none of them: then it has to be asked in each iteration.
     """
-    parts = formula.parts if isinstance(formula, AllOf) else (formula,)
+    parts = (*_parts(formula),)
     comparisons = tuple(item for item in parts if isinstance(item, Comparison))
     known = {
         atom for index in (*case.indices, *(item.polynomial for item in case.conditions)) for atom in index.atoms()
     }
     known = {atom for item in known for atom in plain(model, of_atom(item)).atoms()}
     inside = {atom for item in comparisons for atom in plain(model, item.polynomial).atoms()}
-    unknown = {atom for atom in inside if isinstance(atom, UnknownAtom)}
+    unknown = {atom for atom in inside if isinstance(atom, UnknownAtom) and not is_fixed(atom)}
     return comparisons if len(comparisons) == len(parts) and unknown <= known else None
+
+
+def _parts(formula: Formula) -> Iterator[Formula]:
+    """Yield what all has to hold."""
+    if isinstance(formula, AllOf):
+        for part in formula.parts:
+            yield from _parts(part)
+    else:
+        yield formula
 
 
 def plain(model: Model, polynomial: Polynomial) -> Polynomial:

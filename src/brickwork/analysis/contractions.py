@@ -190,7 +190,7 @@ def find_contraction(
     if place is None:
         return None
     before, after = body[:place], body[place + 1 :]
-    found = _accumulation(body[place])
+    found = accumulation(body[place])
     if found is None or not all(isinstance(item, Assign) for item in before):
         return None
     sums, symbol, product, masks = found
@@ -289,7 +289,7 @@ def _goes_over(loop: For, index: Expression, size: Size) -> bool:
 
 def grouped(body: Block, band: Sequence[Symbol]) -> tuple[Names, Names] | None:
     """Return the loops of a band that one factor alone goes with, and those of the other; None if there are not two."""
-    found = next((_accumulation(item) for item in body if may_sum(item)), None)
+    found = next((accumulation(item) for item in body if may_sum(item)), None)
     if found is None:
         return None
     before = tuple(item for item in body if isinstance(item, Assign))
@@ -435,7 +435,7 @@ def may_sum(statement: Statement) -> bool:
 
 
 @legality
-def _accumulation(
+def accumulation(
     statement: Statement,
 ) -> tuple[tuple[For, ...], Symbol, Expression, tuple[Expression, ...]] | None:
     """Return the loops that accumulate, the variable, what is added, and the conditions under which it is."""

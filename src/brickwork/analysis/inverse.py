@@ -201,7 +201,34 @@ class _Turn:
             else:
                 self.divide(place, atom, factor, rest)
                 result[place] = of_atom(self.elements[place])
+        self.solve_conditions()
         return tuple(result[place] for place in range(len(self.indices)))
+
+    def solve_conditions(self) -> None:
+        """Eliminate an unknown by each condition that two numbers are equal, the outermost loop of those in it.
+
+        So is a remainder of 0: of `(y - k) % 2 == 0` and `(y - k) // 2 == e` it is said that y is 2 * e + k.
+        """
+        while True:
+            for item in self.constraints:
+                found = (atom for atom in self.unknown if self.is_solved_by(item, atom))
+                if item.equal and (atom := next(found, None)) is not None:
+                    break
+            else:
+                return
+            factor = item.polynomial.factor((atom,))
+            self.constraints.remove(item)
+            self.eliminate(atom, Ratio((of_atom(atom).scale(factor) - item.polynomial).scale(factor)))
+
+    @legality
+    def is_solved_by(self, item: _Constraint, atom: Atom) -> bool:
+        """Whether an equation says what the index of a loop is, which is a place and no distance."""
+        return (
+            isinstance(atom, IndexAtom)
+            and self.is_unit(item.polynomial, atom)
+            and not self.bounds_fixed(atom)
+            and self.inside.is_natural(of_atom(atom))
+        )
 
     def reached_only(self, place: int) -> Polynomial:
         """Return an index that is no variable of its own: only those in range that iterations reach are looked at."""

@@ -144,23 +144,7 @@ class _Cutter:
             return False
         if assigned & later & self.live.get(loop.node.index, NONE):
             return False
-        own = {node.tensor for node in before if isinstance(node, Local)}
-        if own & (effects(after).loads | effects(after).stores):
-            return False
-        ahead, behind = self.accesses(before), self.accesses(after)
-        return not any(
-            (one.store or other.store)
-            and one.tensor == other.tensor
-            and may_meet(self.facts, loop, one, other, depth=loop.depth)
-            for one in behind
-            for other in ahead
-        )
-
-    @legality
-    def accesses(self, block: Block) -> list[Access]:
-        """Return the accesses in a block."""
-        numbers = {node.access for node in walk(block) if isinstance(node, Load | Store)}
-        return [access for access in self.analysis.accesses if access.number in numbers]
+        return may_run_before(loop, before, after, self.facts)
 
     # ------------------------------------------------------------ use
 
@@ -216,9 +200,32 @@ class _Cutter:
         """Whether a loop over a part of the body could run in parallel."""
         node = replace(statement, body=part)
         _, carried = scalar_verdict(node, self.live.get(statement.index, NONE))
-        model = replace(self.facts.model, accesses=tuple(self.accesses(part)))
+        model = replace(self.facts.model, accesses=tuple(_accesses(part, self.facts)))
         facts = replace(self.facts, model=model)
         return carried is None and find_race(facts, loop, may_alias=False) is None
+
+
+@legality
+def may_run_before(loop: Loop, before: Block, after: Block, facts: Facts) -> bool:
+    """Whether no iteration of `before` touches an element that `after` touches in an earlier one; variables aside."""
+    own = {node.tensor for node in before if isinstance(node, Local)}
+    if own & (effects(after).loads | effects(after).stores):
+        return False
+    ahead, behind = _accesses(before, facts), _accesses(after, facts)
+    return not any(
+        (one.store or other.store)
+        and one.tensor == other.tensor
+        and may_meet(facts, loop, one, other, depth=loop.depth)
+        for one in behind
+        for other in ahead
+    )
+
+
+@legality
+def _accesses(block: Block, facts: Facts) -> list[Access]:
+    """Return the accesses in a block."""
+    numbers = {node.access for node in walk(block) if isinstance(node, Load | Store)}
+    return [access for access in facts.model.accesses if access.number in numbers]
 
 
 def _is_deep(part: Block) -> bool:

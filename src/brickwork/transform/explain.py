@@ -33,7 +33,7 @@ from brickwork.ir.operators import Operator
 from brickwork.ir.walk import rewrite_statements, statements, substitute
 from brickwork.records import dataclass
 from brickwork.transform.checked_places import hoisted_checks, place_of
-from brickwork.transform.explanation import Choice, Explanation, Line, Part
+from brickwork.transform.explanation import IN_ORDER, Choice, Explanation, Line, Part
 from brickwork.transform.guard import conjunction
 from brickwork.transform.host_device_partition import launched, partition
 from brickwork.transform.persistent import block_version
@@ -66,6 +66,8 @@ def explain(scheduled: ScheduledKernel) -> Explanation:
 def _parts(scheduled: ScheduledKernel) -> Iterator[Part]:
     yield Line(f"kernel {scheduled.kernel.name}")
     yield from map(Line, _rows(scheduled))
+    if scheduled.remark == IN_ORDER:
+        return
     yield from map(Line, _by_user(scheduled))
     fast = _versions(scheduled)
     if scheduled.guards and scheduled.careful is not None:

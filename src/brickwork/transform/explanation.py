@@ -14,6 +14,8 @@ GUARDS = "guards"
 """The choice between the body without the guarded checks and the one with all of them."""
 OTHERWISE = "where that does not hold"
 """What is said of the kernel that runs where the one before it does not."""
+IN_ORDER = f"{OTHERWISE}: all runs in order"
+"""The same, of one that hardly ever runs."""
 _STEP = "  "
 _MARKS: Mapping[bool | None, str] = {None: "", True: " (taken)", False: " (not taken)"}
 

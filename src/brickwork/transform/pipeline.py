@@ -4,8 +4,11 @@
    with_ranks, with_nests_of_one (only for grids): first, as they make nests of loops in order, with stores that
    with_last_stores sees.
    with_padded_rows (only for grids): then, before others look at how many iterations loops have.
+   with_gathers (only for grids): nests that scatter are nests over elements for all that follows.
    with_ascending_rows: on whole programs, since it makes kernels of its own for elements that ascend.
    with_expanded_scratch (only for grids): likewise, for scratch tensors with more elements than a thread has room for.
+   with_strides, with_residues (only for grids): sums of one remainder, before sums are looked for.
+   with_separate_sums (only for grids): nests of their own for contractions, in expanded scratch tensors, too.
    with_launched_steps (only for grids): then, as kernels with parts of scratch tensors have loops that are independent.
    with_own_scratch: then, since each of these kernels is to choose how its tensors lie in memory.
    without_continue (only for grids): before what rests on proofs.
@@ -76,6 +79,7 @@ from brickwork.transform.columns import may_have_columns, with_columns
 from brickwork.transform.distribute import distribute, may_distribute
 from brickwork.transform.expand_scratch import with_expanded_scratch
 from brickwork.transform.explanation import GUARDS
+from brickwork.transform.gathered_scatters import with_gathers
 from brickwork.transform.given import Given, completed, given_for, in_order_where_short, rearranged, touched_by
 from brickwork.transform.guard import careful_body, conjunction, fast_body, guards, with_guard
 from brickwork.transform.hoist_bounds import hoist_bounds
@@ -100,6 +104,7 @@ from brickwork.transform.recognise_reductions import note_places, recognise_redu
 from brickwork.transform.rectangle import rectangle
 from brickwork.transform.recurrences import Carrying
 from brickwork.transform.repeated_checks import without_repeated
+from brickwork.transform.residue_nests import with_residues, with_strides
 from brickwork.transform.schedule.contract import has_contraction
 from brickwork.transform.schedule.defaults import default_schedule, few_iterations, find_windows
 from brickwork.transform.schedule.schedule import Schedule, Verb
@@ -107,6 +112,7 @@ from brickwork.transform.schedule.shared_work import with_groups
 from brickwork.transform.schedule.text import Names
 from brickwork.transform.scratch import names_of
 from brickwork.transform.scratch_layout import far_apart, layouts, with_layouts
+from brickwork.transform.separate_sums import with_separate_sums
 from brickwork.transform.sink import sink
 from brickwork.transform.specialise import specialise
 from brickwork.transform.unguarded_analysis import careful_analysis
@@ -120,9 +126,13 @@ _APART = (
     with_ranks,
     with_nests_of_one,
     with_padded_rows,
+    with_gathers,
     with_ascending_rows,
     with_last_stores,
     with_expanded_scratch,
+    with_strides,
+    with_residues,
+    with_separate_sums,
     with_launched_steps,
 )
 """What makes kernels of their own for some arguments, or changes what stands around loops."""

@@ -45,14 +45,8 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, substitute, substitute_block, walk
 from brickwork.legality import legality
+from brickwork.transform.canonical.choices import LARGEST, SIMPLE, choice
 from brickwork.transform.guard import conjunction
-
-SIMPLE = frozenset({"add", "sub", "mul", "neg", "minimum", "maximum"}) | {
-    *("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not")
-}
-"""Operators that cost next to nothing and cannot fail."""
-LARGEST = 48
-"""Nodes of a condition beyond which it stays as it was written."""
 
 OPPOSITE = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
 """What a comparison of integers is called that holds where another does not."""
@@ -182,18 +176,7 @@ def _computed(block: Iterable[Statement], known: Values) -> Values | None:
 def _joined(test: Expression, then: Values, otherwise: Values) -> Iterator[tuple[Symbol, Expression]]:
     """Yield what variables are worth after a branch that sets them on both ways."""
     for symbol in (item for item in then if item in otherwise):
-        yield symbol, _choice(test, then[symbol], otherwise[symbol])
-
-
-def _choice(test: Expression, then: Expression, otherwise: Expression) -> Expression:
-    """Return one of two values: of truth values with `and` and `or`, where that says the same."""
-    if then == otherwise:
-        return then
-    if then.dtype is BOOL and otherwise in {test, build.constant(False, BOOL)}:
-        return build.apply("logical_and", test, then)
-    if then.dtype is BOOL and then in {test, build.constant(True, BOOL)}:
-        return build.apply("logical_or", test, otherwise)
-    return Select(condition=test, then=then, otherwise=otherwise)
+        yield symbol, choice(test, then[symbol], otherwise[symbol])
 
 
 @legality

@@ -11,7 +11,7 @@ from brickwork.analysis.polyhedral_model import Loop
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.ir.nodes import Apply, Cast, Constant, Expression, For, Program, Select, Store
 from brickwork.ir.walk import statements, walk
-from brickwork.transform.explanation import OTHERWISE
+from brickwork.transform.explanation import IN_ORDER, OTHERWISE
 from brickwork.transform.pipeline import ScheduledKernel
 
 _WHOLE = frozenset({"floor", "ceil", "trunc", "round"})
@@ -22,7 +22,7 @@ FEW = 1024
 
 def warnings_of(scheduled: ScheduledKernel) -> Iterator[Diagnostic]:
     """Yield a warning for each nest of loops that a single thread of a GPU runs."""
-    if scheduled.remark == OTHERWISE:
+    if scheduled.remark in {OTHERWISE, IN_ORDER}:
         return
     shared = {item.loop for item in scheduled.schedule.verbs}
     for loop in scheduled.analysis.model.loops:

@@ -13,7 +13,9 @@ from brickwork.analysis.scalars import live_after_loops, scalar_verdict
 from brickwork.ir import build, nodes
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import Assign, For, If, Launch, Read, Symbol, While
+from brickwork.ir.operators import OPERATORS
 from brickwork.ir.walk import statements
+from brickwork.transform.canonical.choices import LARGEST, without_choices
 from brickwork.transform.canonical.copies import propagate_copies
 from brickwork.transform.canonical.dead import without_dead, without_dead_assignments
 from brickwork.transform.canonical.form import canonical
@@ -552,3 +554,43 @@ def test_flat_places_of_computed_sizes_are_proved_apart(function):
     program = canonical(program_of(function, X, Y, 2), sizes=True)
     kernel = next(node.kernel for node in program.body if isinstance(node, Launch))
     assert all(verdict.independent for verdict in analyse(kernel).loops.values())
+
+
+# ---------------------------------------------------------------- branches that choose a value
+
+
+def test_branches_of_cheap_values_are_values() -> None:
+    a, b = (build.read(Symbol(name, place, BOOL)) for place, name in enumerate("ab"))
+    i = build.read(Symbol("i", 2, INT64))
+    c, n = Symbol("c", 3, BOOL), Symbol("n", 4, INT64)
+
+    def chosen(symbol: Symbol, one: nodes.Expression, other: nodes.Expression) -> nodes.Block:
+        then, otherwise = ((Assign(symbol=symbol, value=value),) for value in (one, other))
+        return without_choices((If(condition=a, then=then, otherwise=otherwise),))
+
+    def value(block: nodes.Block) -> nodes.Expression:
+        (only,) = block
+        assert isinstance(only, Assign)
+        return only.value
+
+    even = build.apply("eq", build.apply("mod", i, build.integer(2)), build.integer(0))
+    assert value(chosen(c, even, a)) == build.apply("logical_and", a, even)
+    assert value(chosen(c, even, build.constant(False, BOOL))) == build.apply("logical_and", a, even)
+    assert value(chosen(c, build.constant(True, BOOL), b)) == build.apply("logical_or", a, b)
+    assert value(chosen(n, i, build.integer(3))) == build.select(a, i, build.integer(3))
+    for divisor in (i, build.integer(0), build.integer(-2)):
+        kept = nodes.Apply(operator=OPERATORS["floordiv"], operands=(i, divisor), dtype=INT64)
+        assert isinstance(chosen(n, kept, i)[0], If)
+    long = i
+    for _ in range(LARGEST):
+        long = build.mul(long, i)
+    assert isinstance(chosen(n, long, i)[0], If)
+
+
+def test_branches_that_assign_different_variables_or_more_than_one_stay() -> None:
+    a = build.read(Symbol("a", 0, BOOL))
+    c, d = (Symbol(name, place, BOOL) for place, name in ((1, "c"), (2, "d")))
+    one, other = Assign(symbol=c, value=a), Assign(symbol=d, value=a)
+    for then, otherwise in (((one,), (other,)), ((one, other), (one,)), ((one,), ()), ((one,), (one, other))):
+        block = (If(condition=a, then=then, otherwise=otherwise),)
+        assert without_choices(block) == block

@@ -450,6 +450,34 @@ def a_short_band(a: Tensor, b: Tensor, y: Tensor) -> None:
             y[i, j] = s
 
 
+def of_two_lengths(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for r in range(2):
+        for i in range(2):
+            for j in range(N):
+                s = 0.0
+                for k in range(r, N):
+                    s += a[i * 2 + r, k] * b[k, j]
+                y[i * 2 + r, j] = s
+
+
+def of_one_length(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for r in range(2):
+        for i in range(2):
+            for j in range(N):
+                s = 0.0
+                for k in range(N):
+                    s += a[i * 2 + r, k] * b[k, j]
+                y[i * 2 + r, j] = s
+
+
+def test_short_outermost_loops_with_sums_of_other_lengths_are_no_rows() -> None:
+    several, one = _nest(of_two_lengths), _nest(of_one_length)
+    assert several is not None
+    assert one is not None
+    assert [symbol.name for symbol in several.rows] == ["i"]
+    assert [symbol.name for symbol in one.rows] == ["r", "i"]
+
+
 def test_bounds_may_go_with_rows_that_begin_at_0() -> None:
     nest = _nest(a_triangle)
     assert nest is not None

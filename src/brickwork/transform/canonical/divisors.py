@@ -1,4 +1,4 @@
-"""Takes out checks that cannot fail: of divisors that are lengths of loops around, and of shifts by small numbers.
+"""Takes out checks that cannot fail: of divisors that are literals or lengths of loops, and of shifts by small numbers.
 
 for i in range(n): check(n != 0); y[i] = x[(i + s) % n]      ->      for i in range(n): y[i] = x[(i + s) % n]
 
@@ -109,6 +109,8 @@ def _is(one: Statement, other: Statement) -> bool:
 def _is_sure(statement: Statement, known: _Known) -> bool:
     if not isinstance(statement, Check):
         return False
+    if build.is_constant(statement.condition, 1):
+        return True
     if any(statement.condition == build.apply("ne", length, build.integer(0)) for length in known.lengths):
         return True
     match statement.condition:

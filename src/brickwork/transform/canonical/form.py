@@ -8,8 +8,9 @@
 5. propagate_copies again: the sums begin with what the variables began with.
 6. without_dead_assignments: what nothing reads any more.
 7. without_sure_checks: loops are known then.
-8. fold_indices, after which nests are perfect that can be.
-9. name_sizes, for what is scheduled: the same, and steps that are sizes.
+8. without_choices, which checks would be in the way of.
+9. fold_indices, after which nests are perfect that can be.
+10. name_sizes, for what is scheduled: the same, and steps that are sizes.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dataclasses import replace
 from brickwork.ir.nodes import Assign, Kernel, Launch, Node, Program
 from brickwork.ir.walk import rewrite, statements
 from brickwork.transform.canonical.carried_copies import without_carried_copies
+from brickwork.transform.canonical.choices import without_choices
 from brickwork.transform.canonical.coalesce import coalesce
 from brickwork.transform.canonical.copies import propagate_copies
 from brickwork.transform.canonical.counting import count
@@ -47,5 +49,5 @@ def canonical_kernel(kernel: Kernel, names: Names) -> Kernel:
     if any(isinstance(node, Assign) for node in statements(body)):
         body = propagate_copies(without_carried_copies(coalesce(body)))
         body = without_dead_assignments(propagate_copies(count(body, names)))
-    body = fold_indices(without_sure_checks(body))
+    body = fold_indices(without_choices(without_sure_checks(body)))
     return kernel if body == kernel.body else with_body(kernel, body, kernel.facts)

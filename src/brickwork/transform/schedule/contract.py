@@ -210,7 +210,9 @@ class ContractionPlanner(TilePlanner):
         if groups is None:
             return None
         columns = self.along(body, groups)
-        sides = groups[1 - columns], groups[columns]
+        alone = self.lengths_of_their_own(body, band)
+        sides = groups[1 - columns] - alone, groups[columns] - alone
+        sides = sides if all(sides) else (groups[1 - columns], groups[columns])
         wide = tuple(windows(body, band, sides))
         body = levelled(body, band, sides)
         found = find_contraction(body, *sides, band)
@@ -222,6 +224,19 @@ class ContractionPlanner(TilePlanner):
         depth = self.deepest_of(found, band)
         rows, columns = (tuple(node.index for node in band if node.index in side) for side in sides)
         return Nest(band, rows, columns, depth, found, build.product([*terms.values()]), terms[depth.index], wide)
+
+    def lengths_of_their_own(self, body: Block, band: Sequence[For]) -> frozenset[Symbol]:
+        """Return short outermost loops of which each iteration has sums of another length: a tile has one for all."""
+        bounds = read_symbols(
+            [bound for node in statements(body) if isinstance(node, For) for bound in (node.start, node.stop)]
+        )
+        found: list[Symbol] = []
+        for node in band:
+            count = self.count(node)
+            if node.index not in bounds or count is None or count >= LEAST_SIDE:
+                break
+            found.append(node.index)
+        return frozenset(found)
 
     @hazard
     def reads_for_rows(self, found: Contraction) -> bool:

@@ -1,0 +1,155 @@
+"""Kernels of their own for nests that are written anew, where sizes are worth it: launches beside those as they were.
+
+    launch f(x, ...)      ->      launch f: what stands before the nest
+                                  if rows, columns and terms are enough: launch f_sums   else: launch f_nest_1
+                                  launch f_nest_2: what stands after it
+
+Invariant: both kernels of a choice leave the same elements, and no variable passes between launches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import reduce
+
+from brickwork.analysis.contractions import find_contraction, grouped
+from brickwork.analysis.scalars import NONE, live_before
+from brickwork.ir import build
+from brickwork.ir.nodes import Allocate, Assign, Block, Expression, For, If, Launch, Program, Statement
+from brickwork.ir.walk import assigned_symbols
+from brickwork.legality import legality
+from brickwork.records import dataclass
+from brickwork.target.matrix import LEAST_AREA, LEAST_SIDE, LEAST_TERMS
+from brickwork.transform.explanation import IN_ORDER, OTHERWISE
+from brickwork.transform.free_variables import with_body
+from brickwork.transform.guard import conjunction
+from brickwork.transform.iteration_bounds import Ranges
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Nests in place of one, what they keep between them, and what must hold so that they are worth it."""
+
+    nests: Block
+    kept: tuple[Allocate, ...]
+    worth: tuple[Expression, ...]
+
+    @property
+    def bytes(self) -> Expression:
+        """How much memory is taken by what is kept."""
+        sizes = (build.mul(build.product(item.sizes), build.integer(item.tensor.type.dtype.size)) for item in self.kept)
+        return reduce(build.add, sizes, build.integer(0))
+
+
+@legality
+def stand_apart(body: Block) -> bool:
+    """Whether the statements of a kernel leave no variable for one another."""
+    return not any(live_before(body[place:], NONE) & assigned_symbols(body[:place]) for place in range(1, len(body)))
+
+
+Changed = tuple[Block, dict[str, str]]
+"""What is launched in place of a kernel, and remarks on the kernels of it."""
+
+
+def with_each(program: Program, change: Callable[[Launch], Changed]) -> tuple[Program, dict[str, str]]:
+    """Return a program with its launches changed, and all remarks; kernels whose tensors may share memory stay."""
+    remarks = dict[str, str]()
+
+    def visit(statement: Statement) -> Block:
+        match statement:
+            case Launch(kernel=kernel) if not kernel.may_alias and not kernel.ascending:
+                result, more = change(statement)
+                remarks.update(more)
+                return result
+            case If(then=then, otherwise=otherwise):
+                blocks = (tuple(each for item in block for each in visit(item)) for block in (then, otherwise))
+                return (replace(statement, then=next(blocks), otherwise=next(blocks)),)
+            case _:
+                return (statement,)
+
+    body = tuple(each for statement in program.body for each in visit(statement))
+    return replace(program, body=body), remarks
+
+
+def launches(
+    launch: Launch, found: Sequence[Apart | None], ending: str, remark: str, *, most: int = 0, usual: bool = False
+) -> Changed:
+    """Return launches of a kernel's statements, of which some may run as other nests, and remarks on the kernels.
+
+    Names of kernels with these have an `ending`. They take no more than `most` bytes. If they are the `usual` ones, the
+    others run in order, as little code as may be.
+    """
+    kernel, result, remarks = launch.kernel, list[Statement](), dict[str, str]()
+    rest: list[Statement] = []
+
+    def part(block: Block) -> Launch:
+        name = f"{kernel.name}_nest_{len(result)}" if result else kernel.name
+        return replace(launch, kernel=replace(with_body(kernel, block, kernel.facts), name=name))
+
+    for statement, apart in zip(kernel.body, found, strict=True):
+        if apart is None:
+            rest.append(statement)
+            continue
+        fits = build.apply("le", apart.bytes, build.integer(most))
+        condition = conjunction((*dict.fromkeys(apart.worth), fits))
+        if build.is_constant(condition, 1):
+            rest += apart.nests
+            continue
+        if rest:
+            result.append(part(tuple(rest)))
+            rest = []
+        whole = part((statement,))
+        whole = replace(whole, kernel=replace(whole.kernel, may_alias=usual))
+        name = f"{whole.kernel.name}{ending}"
+        remarks |= {name: remark, whole.kernel.name: IN_ORDER if usual else OTHERWISE}
+        sizes = [(made.tensor, axis, size) for made in apart.kept for axis, size in enumerate(made.sizes)]
+        facts = [build.apply("eq", build.size(tensor, axis), size) for tensor, axis, size in sizes]
+        nests = replace(with_body(kernel, apart.nests, (*facts, *kernel.facts)), name=name)
+        result.append(If(condition=condition, then=(*apart.kept, replace(launch, kernel=nests)), otherwise=(whole,)))
+    if rest:
+        result.append(part(tuple(rest)))
+    return tuple(result), remarks
+
+
+# ---------------------------------------------------------------- use
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The loops around a block, and the ranges of their indices."""
+
+    loops: tuple[For, ...]
+    ranges: Ranges
+
+    def inside(self, loop: For) -> Place:
+        """Return the place of a loop's body."""
+        return Place((*self.loops, loop), self.ranges.inside(loop))
+
+    def total(self, loops: Sequence[For]) -> Expression | None:
+        """Return how many iterations loops have together at most, if that is known."""
+        total, ranges = build.integer(1), self.ranges
+        for loop in loops:
+            count = ranges.iterations(loop)
+            if count is None:
+                return None
+            total, ranges = build.mul(total, count), ranges.inside(loop)
+        return total
+
+
+def worth_tiles(ahead: Sequence[Assign], only: Statement, place: Place) -> tuple[Expression, ...] | None:
+    """Return what must hold so that a sum at a place is worth tiles; None if it is no contraction, or of unknown size.
+
+    `ahead` is assigned before it.
+    """
+    body = (*ahead, only)
+    groups = grouped(body, [loop.index for loop in place.loops])
+    found = None if groups is None else find_contraction(body, *groups)
+    if groups is None or found is None:
+        return None
+    rows, columns = (place.total([loop for loop in place.loops if loop.index in group]) for group in groups)
+    terms = place.total(found.sums)
+    if rows is None or columns is None or terms is None:
+        return None
+    least = (rows, LEAST_SIDE), (columns, LEAST_SIDE), (build.mul(rows, columns), LEAST_AREA), (terms, LEAST_TERMS)
+    return tuple(build.apply("ge", value, build.integer(number)) for value, number in least)

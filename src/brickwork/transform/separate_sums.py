@@ -1,0 +1,278 @@
+"""Nests with several sums, of which some are contractions: a nest for each of them, with scratch tensors in between.
+
+    for i in range(n):                            for i in range(n): for j in range(m):
+        for j in range(m):                            s = 0.0
+            s = 0.0                                   for k in range(p): s += a[i, k] * g[k, j]
+            t = 0.0                                   kept[i, j] = s
+            for k in range(p):             ->     for i in range(n): for j in range(m):
+                s += a[i, k] * g[k, j]                t = 0.0
+                t += a[i, k] * u[k, j]                for k in range(p): t += a[i, k] * u[k, j]
+            y[i, j] = silu(s) * t                     y[i, j] = silu(kept[i, j]) * t
+
+Each nest may then run in tiles. Legal where all iterations of a part may run before all of the next one. Variables that
+pass from part to part are kept for each iteration, or computed again where indices and sizes say them. Invariant: the
+nests run where rows, columns and terms are worth tiles, and there is room; elsewhere the kernel runs as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field, replace
+
+from brickwork.analysis.analyse import analyse
+from brickwork.analysis.isl import Solver
+from brickwork.analysis.races import Facts
+from brickwork.analysis.scalars import NONE, live_after_loops, live_before
+from brickwork.analysis.verdicts import Analysis
+from brickwork.ir import build
+from brickwork.ir.effects import effects
+from brickwork.ir.nodes import (
+    Allocate,
+    Assign,
+    Block,
+    Constant,
+    Expression,
+    For,
+    If,
+    Kernel,
+    Launch,
+    Node,
+    Program,
+    Read,
+    Statement,
+    Symbol,
+)
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, statements
+from brickwork.legality import legality
+from brickwork.records import dataclass
+from brickwork.target.matrix import LEAST_TERMS
+from brickwork.target.target import Target
+from brickwork.transform.distribute import may_run_before
+from brickwork.transform.free_variables import fresh_names
+from brickwork.transform.guard import guards
+from brickwork.transform.iteration_bounds import Ranges
+from brickwork.transform.nests_apart import Apart, Changed, Place, launches, stand_apart, with_each, worth_tiles
+from brickwork.transform.scratch import Names, copied
+from brickwork.transform.sums_apart import sums_of
+
+APART = "_sums"
+"""Ends the name of a kernel with a nest for each sum."""
+REMARK = "where each sum of products is worth tiles, and there is room for what passes between them"
+"""What `explain` says of it."""
+
+
+def with_separate_sums(program: Program, target: Target) -> tuple[Program, dict[str, str]]:
+    """Return the program with nests of their own for contractions beside other loops, and remarks on those."""
+    if not target.matrix:
+        return program, {}
+    names = fresh_names(program)
+    return with_each(program, lambda launch: _launches(launch, names, target.scratch_bytes))
+
+
+def _launches(launch: Launch, names: Names, most: int) -> Changed:
+    """Return launches of a kernel's nests that are cut, and of what stands between them, and remarks on those."""
+    kernel = launch.kernel
+    if not any(_has_several(node) for node in statements(kernel.body) if isinstance(node, For)):
+        return (launch,), {}
+    analysis = analyse(kernel)
+    cutter = _Cutter.of(kernel, analysis, names)
+    found = [cutter.cut(item) for item in kernel.body] if stand_apart(kernel.body) else []
+    if not any(found):
+        return (launch,), {}
+    held = guards(analysis)
+    found = [None if each is None else replace(each, worth=(*held, *each.worth)) for each in found]
+    return launches(launch, found, APART, REMARK, most=most)
+
+
+def _has_several(loop: For) -> bool:
+    """Whether a loop has several loops in it, or one that adds up several sums, so that an analysis is worth making."""
+    inner = [item for item in loop.body if effects(item).loops]
+    return len(inner) > 1 or any(len(sums_of(item)) > 1 for item in inner)
+
+
+# ---------------------------------------------------------------- parts
+
+
+class _UncutError(Exception):
+    """A nest cannot be cut."""
+
+
+@dataclass(slots=True)
+class _Cutter:
+    """Cuts the nests of one kernel. What is worth it, and what is kept, is noted while a nest is cut."""
+
+    facts: Facts
+    live: dict[Symbol, frozenset[Symbol]]
+    names: Names
+    known: Ranges
+    kept: list[Allocate] = field(default_factory=list[Allocate])
+    worth: list[Expression] = field(default_factory=list[Expression])
+
+    @classmethod
+    def of(cls, kernel: Kernel, analysis: Analysis, names: Names) -> _Cutter:
+        """Return what cuts a kernel's nests."""
+        known = Ranges(frozenset(kernel.scalars) - assigned_symbols(kernel.body))
+        facts = Facts(analysis.model, Solver(), analysis.bounds)
+        return cls(facts, live_after_loops(kernel.body), names, known)
+
+    def cut(self, statement: Statement) -> Apart | None:
+        """Return the nests in place of one, which may stand in conditions; None if it stays as it is."""
+        self.kept, self.worth = [], []
+        try:
+            nests = self.nests(statement)
+        except _UncutError:
+            return None
+        return None if nests == (statement,) else Apart(nests, tuple(self.kept), tuple(self.worth))
+
+    def nests(self, statement: Statement) -> Block:
+        """Return a nest as several, each with loops and accesses of its own."""
+        match statement:
+            case If(then=then, otherwise=otherwise):
+                blocks = (tuple(each for item in block for each in self.nests(item)) for block in (then, otherwise))
+                return (replace(statement, then=next(blocks), otherwise=next(blocks)),)
+            case For() if _may_be_cut(statement):
+                parts = self.loops(statement, Place((), self.known))
+                return (statement,) if len(parts) == 1 else tuple(copied(part, self.names) for part in parts)
+            case _:
+                return (statement,)
+
+    def loops(self, loop: For, place: Place) -> list[For]:
+        """Return a loop as one for each part of its body."""
+        inside = place.inside(loop)
+        parts = self.parts(self.spread(loop.body, inside), inside)
+        if len(parts) == 1:
+            return [loop]
+        if self.live[loop.index] & assigned_symbols(loop.body) or not self.may_be_parted(loop, parts):
+            raise _UncutError
+        return [replace(loop, body=part) for part in self.passed(parts, inside)]
+
+    def spread(self, block: Block, place: Place) -> Block:
+        """Return a block with the loops in it cut, and with a loop for each contraction that one of them adds up."""
+        result: list[Statement] = []
+        for statement in block:
+            sums = sums_of(statement)
+            if len(sums) > 1 and all(self.is_contraction(item, block, place) for item in sums):
+                result += sums
+            elif isinstance(statement, For) and not sums:
+                result += self.loops(statement, place)
+            else:
+                result.append(statement)
+        return tuple(result)
+
+    def parts(self, block: Block, place: Place) -> list[Block]:
+        """Return a block in parts, cut between loops of which one has a contraction in it, right after the first."""
+        parts: list[Block] = []
+        rest, last = list[Statement](), None
+        for statement in block:
+            if _is_long(statement):
+                has = self.has_contraction(statement, block, place)
+                if last is not None and (has or last):
+                    end = max(n for n, item in enumerate(rest) if not isinstance(item, Assign)) + 1
+                    parts.append(tuple(rest[:end]))
+                    rest = rest[end:]
+                last = has
+            rest.append(statement)
+        return [*parts, tuple(rest)]
+
+    def has_contraction(self, statement: Statement, block: Block, place: Place) -> bool:
+        """Whether a contraction stands in a loop, or is one, together with the loops around."""
+        if sums_of(statement):
+            return self.is_contraction(statement, block, place)
+        if not isinstance(statement, For):
+            return False
+        inside = place.inside(statement)
+        return any(self.has_contraction(item, statement.body, inside) for item in statement.body)
+
+    def is_contraction(self, statement: Statement, block: Block, place: Place) -> bool:
+        """Whether a sum is a contraction, together with the loops around; notes what makes it worth tiles."""
+        if len(sums_of(statement)) != 1:
+            return False
+        (only,) = sums_of(statement)
+        around = [item for loop in place.loops[:-1] for item in loop.body if isinstance(item, Assign)]
+        ahead = (*around, *(item for item in block if isinstance(item, Assign)))
+        worth = worth_tiles(ahead, only, place)
+        self.worth += worth or ()
+        return worth is not None
+
+    # ------------------------------------------------------------ legality
+
+    @legality
+    def may_be_parted(self, loop: For, parts: Sequence[Block]) -> bool:
+        """Whether all iterations of each part of a loop's body may run before all of the next part."""
+        node = next(item for item in self.facts.model.loops if item.node.index == loop.index)
+        for place in range(1, len(parts)):
+            before, after = (tuple(item for part in each for item in part) for each in (parts[:place], parts[place:]))
+            if live_before(before, NONE) & assigned_symbols(after):
+                return False
+            if not may_run_before(node, before, after, self.facts):
+                return False
+        return True
+
+    # ------------------------------------------------------------ what passes between parts
+
+    def passed(self, parts: Sequence[Block], place: Place) -> list[Block]:
+        """Return parts that are given what they read of the variables that earlier ones assign."""
+        result = [*parts]
+        for number, part in enumerate(parts):
+            for symbol in sorted(live_before(part, NONE), key=lambda item: item.number):
+                sources = [n for n in range(number) if symbol in assigned_symbols(parts[n])]
+                if sources:
+                    pair = result[sources[-1]], result[number]
+                    result[sources[-1]], result[number] = self.given(symbol, parts[sources[-1]], *pair, place)
+        return result
+
+    def given(self, symbol: Symbol, written: Block, before: Block, after: Block, place: Place) -> tuple[Block, Block]:
+        """Return two parts of which the first one keeps a variable for the second, or that computes it again."""
+        last = next(item for item in reversed(written) if symbol in assigned_symbols(item))
+        if isinstance(last, Assign) and self.is_fixed(last.value, place):
+            return before, (last, *after)
+        if not any(isinstance(item, Assign) and item.symbol == symbol for item in before):
+            raise _UncutError
+        sizes, indices = self.elements(place)
+        tensor, made = self.names.tensor(f"{symbol.name}_kept", symbol.dtype, *sizes)
+        self.kept.append(made)
+        before = (*before, replace(self.names.store(tensor, *indices, build.read(symbol)), loc=last.loc))
+        bounds = [bound for node in statements(after) if isinstance(node, For) for bound in (node.start, node.stop)]
+        if symbol in assigned_symbols(after) or symbol in read_symbols(bounds):
+            value = replace(self.names.load(tensor, *indices), loc=last.loc)
+            return before, (Assign(symbol=symbol, value=value, loc=last.loc), *after)
+
+        def visit(node: Node) -> Node:
+            if isinstance(node, Read) and node.symbol == symbol:
+                return replace(self.names.load(tensor, *indices), loc=last.loc)
+            return node
+
+        return before, tuple(rewrite(item, visit) for item in after)
+
+    @legality
+    def is_fixed(self, value: Expression, place: Place) -> bool:
+        """Whether a value is made of literals, sizes, scalars of the kernel and indices of loops around."""
+        return effects(value).plain and read_symbols(value) <= self.known.fixed | {loop.index for loop in place.loops}
+
+    def elements(self, place: Place) -> tuple[list[Expression], list[Expression]]:
+        """Return the sizes of a tensor with an element for each iteration of some loops, and this one's indices."""
+        sizes, indices, ranges = list[Expression](), list[Expression](), self.known
+        for loop in place.loops:
+            size, least = ranges.iterations(loop), ranges.extreme(loop.start, most=False)
+            if size is None or least is None:
+                raise _UncutError
+            sizes.append(size)
+            indices.append(build.sub(build.read(loop.index), least))
+            ranges = ranges.inside(loop)
+        return sizes, indices
+
+
+@legality
+def _may_be_cut(loop: For) -> bool:
+    """Whether nothing in a loop may fail, draws, leaves it, exchanges tensors, or has lists."""
+    found = effects(loop)
+    return not (found.fails or found.draws or found.jumps or found.whiles or found.rebinds or found.declares)
+
+
+def _is_long(statement: Statement) -> bool:
+    """Whether a statement is a loop, or has one, that is worth a nest of its own."""
+    match statement:
+        case For(start=Constant(value=start), stop=Constant(value=stop), body=body) if not effects(body).loops:
+            return stop - start >= LEAST_TERMS
+        case _:
+            return effects(statement).loops
