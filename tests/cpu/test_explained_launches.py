@@ -130,7 +130,6 @@ CASES = [
     Case(
         balanced,
         [(of(2, 9), of(9, 7), of(3)), (of(2, 1024), of(1024, 1024), of(20)), (of(512, 1024), of(1024, 1024), of(20))],
-        lambda x, c, n: (x.shape[0], c.shape[1]),
     ),
     Case(
         sinkhorn,
@@ -168,7 +167,7 @@ CASES = [
         lambda x, v, w: (x.shape[0], w.shape[1]),
     ),
     # Kernels beside others: with parts of scratch tensors, for the last stores, for rows that ascend.
-    Case(attention, [(of(2, 5, 8), of(2, 9, 8), of(2, 9, 8)), (of(32, 512, 64),) * 3], lambda q, k, v: q.shape),
+    Case(attention, [(of(2, 5, 8), of(2, 9, 8), of(2, 9, 8)), (of(32, 512, 64),) * 3]),
     Case(linear_attention, [(of(2, 5, 16),) * 3, (of(64, 512, 16),) * 3], lambda q, k, v: q.shape),
     Case(written, [(of(9, 4), of(3, 4), ids(3)), (of(90000, 128), of(4096, 128), ids(4096))], lambda c, x, s: c.shape),
     Case(segments, [(of(9), ids(3)), (of(1 << 20), ids(1 << 14))], lambda x, p: x.shape),
