@@ -14,7 +14,7 @@ from brickwork.analysis.scalars import live_after_loops
 from brickwork.ir.dtypes import FLOAT16
 from brickwork.ir.nodes import For
 from brickwork.ir.operators import OPERATORS
-from brickwork.transform.column_sums import column_sums
+from brickwork.transform.column_sums import _sum_of, column_sums
 from brickwork.transform.columns import columns_of, with_columns
 from support.lowering import numbers
 from support.scheduling import kernel_of, loops_of, same
@@ -318,6 +318,29 @@ def test_updates_are_of_tensors_beside_a_state(function: Callable[..., object], 
     kernel = kernel_of(function, *arguments(function))
     loop = loops_of(kernel)["t"]
     assert (columns_of(loop, live_after_loops(kernel.body)[loop.index], updates=True) is not None) is free
+
+
+def placed_by_a_last_value(s: Tensor, k: Tensor, v: Tensor, y: Tensor) -> None:
+    for b in range(s.shape[0]):
+        for t in range(k.shape[0]):
+            last = 0
+            for i in range(s.shape[1]):
+                last = i
+            u = last + 1
+            n = 0.0
+            for j in range(s.shape[2]):
+                for i in range(s.shape[1]):
+                    n += s[b, i, j]
+            y[b, u, 0] = n
+
+
+@pytest.mark.parametrize("function", [stored_beside, updated_beside, placed_by_a_last_value])
+def test_no_sums_are_added_to_elements_that_are_read_or_stored_beside(function: Callable[..., object]) -> None:
+    kernel = kernel_of(function, *arguments(function))
+    loop = loops_of(kernel)["t"]
+    assert not column_sums(loop, analyse(kernel), frozenset())
+    found = [_sum_of(loop, statement, frozenset()) for statement in loop.body]
+    assert any(found) is (function is not placed_by_a_last_value)
 
 
 def test_which_stores_of_sums_can_be_updates() -> None:

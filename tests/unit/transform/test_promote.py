@@ -227,6 +227,21 @@ def test_loops_that_elements_end_are_reached_in_no_way_that_is_known() -> None:
     assert reached((counted,), numbers) is None
 
 
+def counted_under_a_condition(a: torch.Tensor, y: torch.Tensor, n: int) -> None:
+    for i in range(a.shape[0]):
+        if n > 2:
+            while y[0] < 3.0:
+                y[0] += 1.0
+
+
+def test_what_is_not_there_or_in_a_while_is_reached_in_no_way_that_is_known() -> None:
+    kernel = kernel_of(counted_under_a_condition, memory([[1.0]]), memory([1.0, 2.0]), 3)
+    loop = loops_of(kernel)["i"]
+    numbers = frozenset(node.access for node in walk(loop) if isinstance(node, Load | Store))
+    assert reached((loop,), numbers) is None
+    assert reached((loop,), frozenset((10_000,))) is None
+
+
 def test_all_variables_may_be_read_behind() -> None:
     kernel = kernel_of(assigning, *map(memory, ([[1.0]], [[1.0]], [1.0], [1.0])), 1)
     loop = loops_of(kernel)["i"]
