@@ -201,32 +201,38 @@ def launched(block: Block, places: Partition) -> Symbols:
 
 @hazard
 def outlives_check(block: Block, places: Partition) -> bool:
-    """Whether a nest runs after what one thread checks: it must not where a check has failed."""
+    """Whether a launch follows one in which one thread checks: it must do nothing where a check has failed."""
     return _after_check(block, places, False)[0]
 
 
 @legality
 def _after_check(block: Block, places: Partition, checked: bool) -> tuple[bool, bool]:
-    """Return whether a nest follows a check, and whether there is one by the end, given whether one came before."""
-    followed = False
+    """Return whether a launch follows a check, and whether there is one by the end, given whether one came before.
+
+    What one thread runs is one launch up to the next nest, and to what the host does.
+    """
+    followed = own = False
     for statement in block:
+        if not places.is_nest(statement) and not places.is_host(statement):
+            followed = checked
+            own = own or bool(effects(statement).fails)
+            continue
+        checked = checked or own
         if places.is_nest(statement):
             followed = checked
-        elif not places.is_host(statement):
-            checked = checked or bool(effects(statement).fails)
-        else:
-            parts: list[Block] = []
-            match statement:
-                case If(then=then, otherwise=otherwise):
-                    parts = [then, otherwise]
-                case For(body=body) | While(body=body):
-                    parts = [(*body, *body)]
-                case _:
-                    pass
-            ends = [_after_check(part, places, checked) for part in parts]
-            followed = followed or any(end[0] for end in ends)
-            checked = checked or any(end[1] for end in ends)
-    return followed, checked
+            continue
+        ends: list[tuple[bool, bool]] = []
+        match statement:
+            case If(then=then, otherwise=otherwise):
+                ends = [_after_check(part, places, checked) for part in (then, otherwise)]
+            case For(body=body) | While(body=body):
+                _, again = _after_check(body, places, checked)
+                ends = [_after_check(body, places, again)]
+            case _:
+                pass
+        followed = followed or any(end[0] for end in ends)
+        checked = checked or any(end[1] for end in ends)
+    return followed, checked or own
 
 
 def in_order(block: Block) -> Block:

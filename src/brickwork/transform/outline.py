@@ -190,7 +190,7 @@ def _uses(block: Block, tensor: Tensor) -> bool:
 class _Outliner:
     """Outlines the device kernels of one kernel.
 
-    `cells` hold the variables that pass from piece to piece. `flag` is a tensor of one bool, if nests run after what
+    `cells` hold the variables that pass from piece to piece. `flag` is a tensor of one bool, if pieces run after what
     one thread checks: while it is false, because a check has failed, no piece does anything. `in_chunks`: what it
     outlines finds where chunks begin. `careful`: it is for arguments that do not satisfy the guards.
     """
@@ -216,7 +216,7 @@ class _Outliner:
         return assigned_symbols(self.kernel.body)
 
     def begun(self, block: Block, facts: tuple[Expression, ...]) -> Block:
-        """Return what the host runs for all of a kernel, with the flag raised first where nests run after a check.
+        """Return what the host runs for all of a kernel, with the flag raised first where pieces run after a check.
 
         Where a choice is all there is, that is asked of each branch.
         """

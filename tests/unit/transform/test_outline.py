@@ -88,6 +88,28 @@ def halved_at(x: torch.Tensor, y: torch.Tensor, out: torch.Tensor) -> None:
         out[i] = x[i] + s
 
 
+def read_again(a: torch.Tensor, x: torch.Tensor, m: int) -> None:
+    for i in range(x.shape[0]):
+        x[i] = 0.0
+    q = int(a[0])
+    x[m % x.shape[0]] = a[q]
+    if m > 3:
+        for i in range(x.shape[0]):
+            x[i] += 1.0
+    x[1] = a[q] + 1.0
+
+
+def test_what_one_thread_runs_after_what_another_checks_asks_for_failed_checks():
+    """The host checks sizes between two launches of one thread, of which the second reads what the first checked."""
+    x = argument_type(torch.zeros(3))
+    signature = Signature((x, x, argument_type(3)), device="cuda", narrow=True, aligned=True)
+    pieces, _ = schedule_program(lower(define(read_again), signature), GPU)
+    (choice,) = [node for node in pieces.body if isinstance(node, If)]
+    for branch in (choice.then, choice.otherwise):
+        kernels = [node.kernel for node in walk(branch) if isinstance(node, Launch)]
+        assert all("passed" in {tensor.name for tensor in kernel.tensors} for kernel in kernels)
+
+
 @pytest.mark.parametrize(("function", "fast"), [(halved, False), (halved_at, True)])
 def test_branches_ask_for_failed_checks_only_if_they_check_something(function, fast):
     x = torch.tensor([0.0, 2.0, 1.0])

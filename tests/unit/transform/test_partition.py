@@ -294,7 +294,7 @@ def test_what_the_device_assigns_is_its_own_but_for_what_stays_in_a_nest():
 # ---------------------------------------------------------------- checks and nests
 
 
-def test_a_nest_outlives_a_check_of_one_thread_that_comes_before_it():
+def test_what_is_launched_after_a_check_of_one_thread_outlives_it():
     (nest,) = body_of(copies)
     (element,) = [node for node in walk(nest) if isinstance(node, Load)]
     flag = build.apply("gt", build.read(Symbol("h", 98, INT64)), build.integer(0))
@@ -304,6 +304,7 @@ def test_a_nest_outlives_a_check_of_one_thread_that_comes_before_it():
     check = replace(known_check, condition=build.apply("gt", first, place), values=())
     serial = Assign(symbol=Symbol("t", 99, INT64), value=first)
     known = Assign(symbol=Symbol("u", 97, INT64), value=place)
+    checking = replace(nest, body=(check, *nest.body))
     index = Symbol("i", 96, INT64)
     inside = For(index=index, start=place, stop=build.integer(3), body=(check, serial))
 
@@ -329,12 +330,22 @@ def test_a_nest_outlives_a_check_of_one_thread_that_comes_before_it():
         (branch((nest,), (check, nest)),),
         (repeated((nest, check)),),
         (waited((nest, check)),),
+        (check, known, serial),
+        (branch((branch((nest, check)),)), nest),
+        (branch((nest, check), (nest,)), serial),
+        (check, branch((nest,), (serial, nest))),
+        (branch((serial, nest), (nest, check)), known, serial),
+        (check, nest, serial),
     ):
         assert outlives_check(block, partition(block))
     for block in (
         (nest, check),
         (nest, serial, nest),
         (branch((nest,)), check),
-        (branch((nest, check), (nest,)), serial),
+        (check, serial, check),
+        (checking, nest),
+        (checking, known, serial),
+        (branch((nest, check), (nest, serial)),),
+        (nest, serial, check, serial),
     ):
         assert not outlives_check(block, partition(block))
