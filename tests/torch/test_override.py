@@ -422,15 +422,11 @@ def test_calls_reach_machine_code(device, served):
 
 def test_other_types_miss_the_machine_code(device, served):
     with bw.override("aten::mm", product):
-        for dtype in (torch.float32, torch.float64):
+        for dtype in (torch.float32, torch.float64, torch.complex64):
             a = torch.randn(3, 2, dtype=dtype)
             for _ in range(2):
                 torch.testing.assert_close(torch.mm(a, a.T), (a[:, None] * a[None]).sum(2) + 1)
-        assert len(served) == 2
-        c = torch.randn(2, 2, dtype=torch.complex64)
-        for _ in range(2):
-            torch.testing.assert_close(torch.mm(c, c), torch.einsum("ij,jk->ik", c, c))
-        assert len(served) >= 4
+        assert len(served) == 3
         meta = torch.empty(3, 2, device="meta")
         assert torch.mm(meta, meta.T).shape == (3, 3)
 

@@ -75,7 +75,7 @@ from brickwork.ir.build import apply, constant, logical_not
 from brickwork.ir.dtypes import BOOL
 from brickwork.ir.nodes import Constant, Expression, Statement
 from brickwork.language.complex_numbers import Complex
-from brickwork.language.math import FOLDED, METHODS, POWER_MODULO, is_pointwise
+from brickwork.language.math import FOLDED, METHODS, POWER_MODULO, is_of_items
 
 
 def value(state: State, frame: Frame, node: ast.expr) -> Value:
@@ -509,7 +509,7 @@ def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
     if name == "builtins.pow" and len(arguments) == 3:
         return call_formula(state, frame, POWER_MODULO, arguments, node)
     summed = parts_of(arguments[0]) if name == "builtins.sum" and arguments else ()
-    if is_pointwise(name) and is_of_rows(state, (*arguments, *keywords.values())):
+    if is_of_items(name) and is_of_rows(state, (*arguments, *keywords.values())):
         return of_rows(state, frame, found, Arguments(arguments, keywords, node))
     arguments = tuple(numeric(state, item, loc) if name and is_complex_element(item) else item for item in arguments)
     complex_function = of_complex(name, arguments)

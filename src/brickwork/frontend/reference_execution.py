@@ -38,7 +38,7 @@ from brickwork.ir import philox
 from brickwork.ir.dtypes import FLOAT32, INT64, PARTS, UINT64, DType, value_dtype
 from brickwork.ir.scalar_semantics import narrow
 from brickwork.language.complex_numbers import Complex
-from brickwork.language.math import FOLDED, METHODS, POWER_MODULO, is_pointwise
+from brickwork.language.math import FOLDED, METHODS, POWER_MODULO, is_of_items
 from brickwork.records import dataclass
 
 _KEY_LIMIT = 1 << 63
@@ -301,7 +301,7 @@ class Execution:
             return self._draw(name, (*self._path, place), arguments)
         if name is not None and name.startswith("torch.") and any(map(_is_whole, arguments)):
             return function(*arguments, **named)
-        if is_pointwise(name) and any(isinstance(item, RowValue) for item in (*arguments, *named.values())):
+        if is_of_items(name) and any(isinstance(item, RowValue) for item in (*arguments, *named.values())):
             return self._of_rows(function, place, arguments, named)
         if name is not None:
             arguments = tuple(map(complex_numbers.plain, arguments))

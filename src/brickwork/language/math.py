@@ -124,3 +124,8 @@ def is_without_formula(name: str | None) -> bool:
 def is_pointwise(name: str | None) -> bool:
     """Return whether a function has a meaning on elements."""
     return name is not None and (name in FUNCTIONS or name in FORMULAS)
+
+
+def is_of_items(name: str | None) -> bool:
+    """Return whether a function is computed item by item where it is called with rows: not those of sequences."""
+    return name is not None and is_pointwise(name) and name.partition(".")[0] not in _SEQUENCES

@@ -26,7 +26,7 @@ WHOLES = ("int8", "int16", "int32", "int64", "int64", "uint8", "uint16", "uint32
 SIZES = (0, 1, 2, 3, 4, 5, 7, 9, 13, 21, 40, 70)
 OUTSIDE = (-1, -2, 90, 1000, 1000, 1001, -1000, 5_000_000, -5_000_000, -(2**40), 2**62, 2**63 - 1, -(2**63))
 SMALL = (1, 2, 3, 4, 5, 7)
-COMPLEX = 0.1
+COMPLEX = 0.05
 """How many of the programs are on complex elements."""
 
 

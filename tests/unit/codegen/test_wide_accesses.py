@@ -48,6 +48,7 @@ def state(*tensors, multiples=(), aligned=True, stored=(), folding=True, width=1
     sizes = {item: SimpleNamespace(sizes=[f"size{axis}" for axis in range(item.type.rank)]) for item in tensors}
     return SimpleNamespace(
         kernel=SimpleNamespace(aligned=tensors if aligned else (), narrow=tensors),
+        rows=(),
         stored=stored,
         layout=SimpleNamespace(tensors=sizes),
         slot_value=lambda slot: slot,
