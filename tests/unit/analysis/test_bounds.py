@@ -122,7 +122,10 @@ def grouped(stop, offset=0):
 @pytest.mark.parametrize("parts", [1, 2, 3])
 def test_groups_of_a_part_of_an_axis_are_proved(parts):
     """A product of the index and an argument is opaque to isl, and its bound is not."""
-    part = lambda x: apply("floordiv", size(x, 0), build.integer(parts))  # noqa: E731
+
+    def part(x):
+        return apply("floordiv", size(x, 0), build.integer(parts))
+
     (verdict,) = verdicts(grouped(lambda x, k: apply("floordiv", part(x), k)), "x")
     assert verdict.bound is Bound.PROVED
 

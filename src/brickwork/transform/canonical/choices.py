@@ -22,7 +22,9 @@ SIMPLE = frozenset({"add", "sub", "mul", "neg", "minimum", "maximum"}) | {
 }
 """Operators that cost next to nothing and cannot fail."""
 LARGEST = 48
-"""Nodes of a condition, or of a value that is computed whether or not it is chosen, beyond which a branch stays."""
+"""Nodes of a condition, or of a value that is computed whether or not it is chosen, beyond which a branch stays.
+
+Chosen, not measured."""
 
 
 def without_choices(block: Block) -> Block:
