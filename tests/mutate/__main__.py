@@ -5,14 +5,15 @@ meet the condition. A mutant that no test kills is a condition without a test: i
 has the last run; `accepted.json` the few mutants that may live, each with the reason.
 
 `--only PATTERN` takes functions whose `file::name` matches the pattern, `--survivors` the mutants that the result says
-are alive; both write what they found into the result that is there, also when they are interrupted. `--tests` are the
-tests to judge by. The exit status is 1 if a mutant lives that is not accepted.
+are alive; both write what they found into the result that is there. `--whole` ends a run after that time, with what it
+has found by then. `--tests` are the tests to judge by. The exit status is 1 if a mutant lives that is not accepted.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import re
 import subprocess
@@ -80,6 +81,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--tests", nargs="+", default=TESTS, help="what pytest collects")
     parser.add_argument("--seconds", type=float, default=10.0, help="what a mutant's tests take, at most, in all")
     parser.add_argument("--slowest", type=float, default=10.0, help="seconds of a test that is used, at most")
+    parser.add_argument("--whole", type=float, default=math.inf, help="after so many seconds no mutant is begun")
     parser.add_argument("--output", type=Path, default=HERE / "result.json")
     parser.add_argument("--killers", action="store_true", help="say what killed each mutant")
     parser.add_argument("--list", action="store_true", help="say what the mutants are, and run none")
@@ -88,7 +90,7 @@ def _options() -> argparse.Namespace:
 
 def _tried(functions: list[Marked], found: list[Mutant], options: argparse.Namespace) -> tuple[Trial, float]:
     """Run the mutants; return what became of them, and how many seconds of processors that took."""
-    trial = Trial(SOURCE, functions, found, Limits(options.jobs, options.seconds, options.slowest))
+    trial = Trial(SOURCE, functions, found, Limits(options.jobs, options.seconds, options.slowest, options.whole))
     before = sum(os.times()[:4])
     with tempfile.TemporaryDirectory() as scratch:
         os.environ["BRICKWORK_CACHE_DIR"] = f"{scratch}/disk"

@@ -34,11 +34,12 @@ Seen = frozenset[tuple[int, int, bool]]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many children run at once, how much a mutant's tests may take in all, and how much the slowest test may."""
+    """How many children run at once, how much a mutant's tests, the slowest test and the whole run may take."""
 
     jobs: int
     seconds: float
     slowest: float
+    whole: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +167,8 @@ class _Children:
 
         def tasks() -> Iterator[Task]:
             for mutant in self.trial.mutants:
+                if time.monotonic() - began > self.trial.limits.whole:
+                    return
                 number = numbers[mutant.function.file, mutant.function.name]
                 probe, value = mutant.probe
                 values = (True, False) if value is None else (value,)
