@@ -3,8 +3,10 @@
 `--device cuda` runs them on GPUs, `--device grid` runs what would run there in the interpreter, and `--device
 schedules` runs them by random legal schedules on this processor. `--gradients` compares
 the derivatives of programs that have some; with `--device cpu` or `cuda` they are operators, which must pass torch's
-gradcheck and gradgradcheck, and vmap. `--replay FILE` and `--show SEED` look at one. No program is begun after
-`--seconds`. The exit status is 1 if two ways to run a program differ; each finding is a file that `--replay` takes.
+gradcheck and gradgradcheck, and vmap. `--kind contractions` writes sums of products, which plain Python runs, too;
+with `--device grid` some of their kernels are assembled. `--replay FILE` and `--show SEED` look at one. No program is
+begun after `--seconds`. The exit status is 1 if two ways to run a program differ; each finding is a file that
+`--replay` takes.
 """
 
 from __future__ import annotations
@@ -30,8 +32,9 @@ from support.fuzz.shrink import shrink  # noqa: E402
 
 def main() -> int:
     options = _options()
-    check = campaign.examiner(options.device, WIDTHS if options.every_width else (), gradients=options.gradients)
-    make = campaign.maker(gradients=options.gradients)
+    contractions, widths = options.kind == "contractions", WIDTHS if options.every_width else ()
+    check = campaign.examiner(options.device, widths, gradients=options.gradients, contractions=contractions)
+    make = campaign.maker(options.device, gradients=options.gradients, contractions=contractions)
     if options.worker:
         if options.device == "cuda":
             torch.cuda.set_device(options.number % torch.cuda.device_count())
@@ -58,6 +61,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin no program after so many")
     parser.add_argument("--device", choices=("cpu", "cuda", "grid", "schedules"), default="")
+    parser.add_argument("--kind", choices=("any", "contractions"), default="any", help="what programs are like")
     parser.add_argument("--gradients", action="store_true", help="derivatives; through torch if a device is given")
     parser.add_argument("--every-width", action="store_true", help="all widths of vectors for each program, not one")
     parser.add_argument("--out", type=Path, default=Path("fuzz-findings"), help="the folder for findings")
@@ -73,6 +77,7 @@ def _options() -> argparse.Namespace:
 def _command(options: argparse.Namespace, number: int) -> list[str]:
     command = [sys.executable, "-W", "ignore", "-m", "tests.fuzz", "--worker", "--number", str(number)]
     command += ["--out", str(options.out), "--patience", str(options.patience)]
+    command += ["--kind", options.kind]
     command += ["--device", options.device] if options.device else []
     command += ["--gradients"] if options.gradients else []
     return [*command, "--every-width"] if options.every_width else command

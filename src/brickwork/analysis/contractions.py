@@ -180,11 +180,14 @@ def find_contraction(
     around: Sequence[For] | None = None,
     dtypes: frozenset[DType] = frozenset({FLOAT32}),
     facts: Sequence[Expression] = (),
+    *,
+    scaled: bool = True,
 ) -> Contraction | None:
     """Return the contraction in the body of a nest; its first factor goes with `rows`, its second with `columns`.
 
     With `around`, the loops of the nest, a factor that is read whatever the other's masks say has masks that keep its
-    accesses in range. `dtypes` are those that it may sum up in, `facts` say which sizes are the same.
+    accesses in range. `dtypes` are those that it may sum up in, `facts` say which sizes are the same. What is the same
+    in the sum scales it if that is `scaled`; else it belongs to the factor of its rows, or of its columns.
     """
     place = next((place for place, item in enumerate(body) if may_sum(item)), None)
     if place is None:
@@ -208,9 +211,9 @@ def find_contraction(
     scale: list[Expression] = []
     for factor in sorted(_factors(product), key=names.is_of_depth_alone):
         side = names.side(factor)
-        if side is None:
+        if side is None or not (scaled or names.parted((factor,))):
             return None
-        if not names.of(factor) & deep:
+        if scaled and not names.of(factor) & deep:
             scale.append(factor)
         else:
             sides[side].append(factor)

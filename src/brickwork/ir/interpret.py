@@ -265,8 +265,8 @@ def _element(
             if not 0 <= value < size:
                 raise _outside(node, tensor, memory, values, sizes)
             position += value * stride
-        if flat:  # It counts elements in memory; an axis of size 1 may have any stride in a dense tensor.
-            position = memory.offset + values[-1]
+        if flat:  # The last index counts elements in memory; an axis of size 1 may have any stride in a dense tensor.
+            position += values[-1] * (1 - memory.strides[-1])
         if state.detector is not None:
             now = Access(0, tensor, tuple(values), writes, combine, node.loc, literal)
             storage = -state.made[number] if tensor.is_local else id(memory.data)

@@ -24,10 +24,12 @@ from typing import Any, TextIO
 
 from support.fuzz.case import Case
 from support.fuzz.check import FoundError, examine
+from support.fuzz.check_contractions import examine_contraction
 from support.fuzz.check_gradients import examine_gradients
 from support.fuzz.check_grid import examine_in_pieces
 from support.fuzz.check_schedules import examine_schedules
 from support.fuzz.check_torch import examine_through_torch
+from support.fuzz.contractions import PANELS, TILES, contraction_of_seed
 from support.fuzz.findings import write
 from support.fuzz.generate import case_of_seed
 from support.fuzz.shrink import shrink
@@ -52,8 +54,10 @@ class Total:
     """When the last case may begin."""
 
 
-def examiner(device: str, widths: Sequence[int], *, gradients: bool = False) -> Examine:
+def examiner(device: str, widths: Sequence[int], *, gradients: bool = False, contractions: bool = False) -> Examine:
     """Return what examines a case, or its gradients, for a device; for none, gradients in the interpreter first."""
+    if contractions:
+        return lambda case, folder: examine_contraction(case, folder, device)
     if gradients and device:
         return lambda case, folder: examine_through_torch(case, folder, device)
     if gradients:
@@ -69,8 +73,10 @@ def examiner(device: str, widths: Sequence[int], *, gradients: bool = False) -> 
     return lambda case, folder: examine(case, folder, widths=widths)
 
 
-def maker(*, gradients: bool) -> Make:
-    """Return what writes the program of a seed."""
+def maker(device: str, *, gradients: bool, contractions: bool = False) -> Make:
+    """Return what writes the program of a seed: contractions are small where no GPU runs them."""
+    if contractions:
+        return lambda seed: contraction_of_seed(seed, TILES if device == "cuda" else PANELS)
     return smooth_case_of_seed if gradients else case_of_seed
 
 

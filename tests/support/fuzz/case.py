@@ -24,8 +24,9 @@ MARGIN = 96
 NAME = "generated"
 """The name of the function under test."""
 Layout: TypeAlias = Literal["dense", "transposed", "sliced", "expanded", "beside", "odd"]
-Data: TypeAlias = Literal["small", "halves", "wide", "special", "index", "rising", "zeros", "smooth"]
+Data: TypeAlias = Literal["small", "halves", "wide", "special", "infinite", "index", "rising", "zeros", "smooth"]
 _SPECIAL = (math.nan, math.inf, -math.inf, -0.0, 5e-324, 1e-45, 1e-40, 1e-310, 1e300, 65504.0, 3e38)
+_NOT_FINITE = (math.inf, -math.inf, math.nan)
 _counter = itertools.count()
 
 
@@ -183,6 +184,10 @@ def _values(item: TensorArgument, count: int) -> list[Any]:
             limit = torch.finfo(getattr(torch, item.dtype)).max
             special = [value if abs(value) <= limit or not math.isfinite(value) else limit for value in _SPECIAL]
             return [source.choice(special) if source.random() < 0.3 else value for value in small]
+        case "infinite" if floating:
+            return [
+                source.choice((math.inf, -math.inf, math.nan)) if source.random() < 0.01 else value for value in small
+            ]
         case "wide" if not floating and item.dtype != "bool":
             limits = torch.iinfo(getattr(torch, item.dtype))
             edges = (limits.min, limits.max, limits.max - 1, 0, 1)

@@ -12,7 +12,7 @@ import torch
 import brickwork as bw
 from brickwork.config import config
 from brickwork.diagnostics.errors import CompileError, RaceError
-from brickwork.frontend.definition import define
+from brickwork.frontend.definition import Definition, define
 from brickwork.frontend.lower import lower
 from brickwork.frontend.reference import python_function as in_python
 from support.fuzz.case import Case
@@ -38,22 +38,29 @@ def examine_on_cuda(case: Case, folder: Path) -> Counter[str]:
         return seen
     expected = agreed
     try:
-        with config.override(cache_size=0):
-            operator = operator_of(definition)
-            guard = GuardedDevice(f"cuda:{torch.cuda.current_device()}")
-            found = _on_cpu(outcome(_waiting(operator), case, guard))
+        found = outcome_on_gpu(case, definition)
     except RaceError as error:
         if not case.claims:
             raise FoundError("refused without a claim", str(error)) from None
         seen["claims refuted"] += 1
         return seen
-    except Exception:
-        end_if_lost("cuda")
-        raise
     compare("GPU", found, expected, case)
     seen["compared"] += 1
     seen["IndexErrors agreed upon"] += expected.failure is IndexError
     return seen
+
+
+def outcome_on_gpu(case: Case, definition: Definition) -> Outcome:
+    """Return how a case's operator ends on the GPU; the process ends if the GPU is lost to it."""
+    try:
+        with config.override(cache_size=0):
+            operator = operator_of(definition)
+            return _on_cpu(outcome(_waiting(operator), case, GuardedDevice(f"cuda:{torch.cuda.current_device()}")))
+    except RaceError:
+        raise
+    except Exception:
+        end_if_lost("cuda")
+        raise
 
 
 def _waiting(operator: Callable[..., Any]) -> Callable[..., Any]:

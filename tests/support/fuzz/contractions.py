@@ -1,91 +1,215 @@
-"""Draws contractions: nests of sums of products with affine accesses, masks, types, bounds, and sizes around tiles.
+"""Draws contractions: nests of sums of products with affine accesses, masks, gathers, types, and sizes around tiles.
 
-Elements are small integers, so that sums are exact in any order. Tensors are as large as their accesses need.
+Mostly elements are small integers or halves, so that sums are exact in any order; some factors have infinities and NaN,
+or any numbers. Tensors are as large as their accesses need.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import get_args
 
-from brickwork.ir.dtypes import BFLOAT16, FLOAT32, FLOAT64, INT8, DType
-from brickwork.ir.interpret import Memory
-from brickwork.records import dataclass
-from support.lowering import strides
+from support.fuzz.case import NAME, Argument, Case, Data, Layout, TensorArgument
 
-SIDES = (1, 2, 5, 6, 7, 13, 15, 16, 17, 33)
-"""Rows and columns: around 6 and 16, the sides of a register tile for AVX2."""
-DEPTHS = (0, 1, 3, 4, 5, 8, 9)
-"""Terms: around 4, which the tests pack at once."""
-FACTORS = (FLOAT32, FLOAT32, FLOAT64, BFLOAT16, INT8)
+FACTORS = ("float32", "float32", "bfloat16", "bfloat16", "float16", "float64", "int8", "uint8")
+RESULTS = ("float32", "float32", "float64", "bfloat16", "float16")
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
-    """A program, as the text of a function `drawn`, and its arguments; the last of these is the result."""
+class Extents:
+    """How long loops may be, around the sides of a kind of tile, and how many products a program may have."""
 
-    source: str
-    arguments: tuple[Memory, ...]
+    sides: tuple[int, ...]
+    depths: tuple[int, ...]
+    most: int
 
 
-def draw(seed: int) -> Drawn:
+PANELS = Extents((1, 2, 5, 6, 7, 13, 15, 16, 17, 33), (0, 1, 3, 4, 5, 8, 9), 3_000)
+"""Around 6 and 16, the sides of a register tile for AVX2, and around 4 terms, which the tests pack at once."""
+TILES = Extents((7, 8, 9, 31, 32, 33, 63, 64, 65, 72, 100, 128, 129, 136), (8, 31, 32, 33, 64, 72, 100, 130), 400_000)
+"""Around the sides of tiles of 32 to 128, and the terms of a stage: 32 or 64."""
+
+
+def contraction_of_seed(seed: int, extents: Extents = TILES) -> Case:
     """Return the contraction of a seed."""
-    source = random.Random(f"contraction {seed}")
-    pick = source.choice
-    batch = ["b"] if source.random() < 0.25 else []
-    rows = ["g", "i"] if source.random() < 0.25 else ["i"]
-    sums = pick((["k"], ["k"], ["k", "l"], ["l", "k"]))
-    sizes = {"i": pick(SIDES), "j": pick(SIDES), "k": pick(DEPTHS), "b": 2, "g": pick((1, 2, 3)), "l": pick((1, 2, 3))}
-    left, right = (_axes(source, [*batch, *own], sums, sizes) for own in (rows, ["j"]))
-    factors = [f"{name}[{', '.join(text for text, _ in axes)}]" for name, axes in (("a", left), ("c", right))]
-    source.shuffle(factors)
-    product = pick((" * ".join(factors), f"2 * {factors[0]} * ({factors[1]} + 1)"))
-    heads = {each: f"for {each} in range({size}):" for each, size in sizes.items()}
-    limited = source.random() < 0.3
-    if limited:
-        end = pick(("j", rows[-1]))
-        start = pick(("0", f"max(0, {end} - 2)"))
-        stop = pick((f"min({sizes['k']}, {end} + 1)", f"max({sizes['k']} - {end}, 0)"))
-        heads["k"] = f"for k in range({start}, {stop}):"
-    mask = f"if {pick(('j', *rows))} + k {pick(('<', '>=', '!='))} {pick((2, 5, 9))}:"
-    masks = [mask] if source.random() < 0.3 else []
-    around = [*rows, "j"]
-    source.shuffle(around)
-    element = f"y[{', '.join((*batch, *rows, 'j'))}]"
-    if source.random() < 0.4:
-        order = [*around, *sums]
-        if not limited:
-            source.shuffle(order)
-        body = _nested([*(heads[each] for each in (*batch, *order)), *masks], [f"{element} += {product}"])
-    else:
-        inner = _nested([*(heads[each] for each in sums), *masks], [f"s += {product}"])
-        after = pick(("s", f"max(s, 0.0) + {rows[-1]}", "-s"))
-        inner = [f"s = {pick(('0.0', '1.0', element))}", *inner, f"{element} = {after}"]
-        body = _nested([heads[each] for each in (*batch, *around)], inner)
-    head = "def drawn(a: torch.Tensor, c: torch.Tensor, y: torch.Tensor) -> None:"
-    result = _tensor(source, [sizes[each] for each in (*batch, *rows, "j")], pick((FLOAT32, FLOAT32, FLOAT64)))
-    tensors = [_tensor(source, [size for _, size in axes], pick(FACTORS)) for axes in (left, right)]
-    return Drawn("\n".join(("import torch", "", "", *_nested([head], body), "")), (*tensors, result))
+    return _Writer(random.Random(f"contraction {seed}"), extents, seed).case()
 
 
-def _axes(
-    source: random.Random, loops: Sequence[str], sums: Sequence[str], sizes: dict[str, int]
-) -> list[tuple[str, int]]:
-    """Return the indices of a factor, each with the extent of its axis: one loop each, in any order, or windows."""
-    axes: list[tuple[str, int]] = []
-    left = [*sums]
-    for each in loops:
-        if each in "ij" and left and source.random() < 0.25:
-            term, step = left.pop(), source.choice((1, 1, 2))
-            text = f"{each} + {term}" if step == 1 else f"{step} * {each} + {term}"
-            axes.append((text, step * sizes[each] + sizes[term]))
+@dataclass(slots=True)
+class _Writer:
+    """Writes one program."""
+
+    source: random.Random
+    extents: Extents
+    seed: int
+    data: Data = "small"
+    sizes: dict[str, int] = field(default_factory=dict[str, int])
+    axes: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    """Indices of elements, each with the size of its axis."""
+    tensors: list[TensorArgument] = field(default_factory=list[TensorArgument])
+
+    def case(self) -> Case:
+        pick, some = self.source.choice, self._some
+        self.data = pick(("small", "small", "small", "halves", "infinite", "smooth"))
+        batch = ["b"] if some(0.2) else []
+        rows = ["g", "i"] if some(0.25) else ["i"]
+        columns = ["j", "h"] if some(0.1) else ["j"]
+        sums = pick((["k"], ["k"], ["k", "l"], ["l", "k"], ["l", "k", "m"]))
+        self._draw_sizes([*batch, *rows, *columns, *sums])
+        left = self._factor("a", [*batch, *rows], sums)
+        right = self._factor("c", [*batch, *columns], sums)
+        factors = [left, right]
+        if some(0.15):
+            factors.append(
+                self._tensor("d", [(each, self.sizes[each]) for each in pick(([rows[-1]], [sums[0]], ["j"]))])
+            )
+        self.source.shuffle(factors)
+        product = " * ".join(factors)
+        heads = {each: f"for {each} in range({self._length(each)}):" for each in self.sizes}
+        limited = some(0.3)
+        if limited:
+            heads["k"] = self._leaning(rows[-1])
+        masks = [self._mask(rows, columns)] if some(0.3) else []
+        around = [*rows, *columns]
+        self.source.shuffle(around)
+        element = f"y[{', '.join((*batch, *rows, *columns))}]"
+        wide = some(0.4)
+        if wide:
+            order = [*around, *sums]
+            if not limited:
+                self.source.shuffle(order)
+            body = _nested([*(heads[each] for each in (*batch, *order)), *masks], [f"{element} += {product}"])
         else:
-            axes.append((each, sizes[each]))
-    for term in left:
-        text = source.choice((term, term, f"{sizes[term]} - 1 - {term}"))
-        axes.append((text, sizes[term]))
-    source.shuffle(axes)
-    return axes
+            inner = _nested([*(heads[each] for each in sums), *masks], [f"s += {product}"])
+            begun = pick(("0.0", "0.0", "1.0", element))
+            inner = [f"s = {begun}", *inner, *self._after(element, rows)]
+            body = _nested([heads[each] for each in (*batch, *around)], inner)
+        self._tensor(
+            "y", [(each, self.sizes[each]) for each in (*batch, *rows, *columns)], pick(RESULTS[: 3 if wide else 5])
+        )
+        names = ", ".join(f"{item.name}: torch.Tensor" for item in self.tensors)
+        lines = ["import torch", "", "", f"def {NAME}({names}) -> None:", *("    " + line for line in body), ""]
+        return Case("\n".join(lines), tuple(map(self._plain, self.tensors)), self.seed)
+
+    def _some(self, share: float) -> bool:
+        return self.source.random() < share
+
+    def _draw_sizes(self, loops: Sequence[str]) -> None:
+        """Choose how long loops are: those that there may be several of are short."""
+        pick, most = self.source.choice, self.extents.most
+        while not self.sizes or _product(self.sizes.values()) * 100 < most or _product(self.sizes.values()) > most:
+            for each in loops:
+                chosen = self.extents.depths if each == "k" else self.extents.sides
+                self.sizes[each] = pick(chosen) if each in "ijk" else pick((1, 2, 3))
+
+    def _whole(self, loops: Sequence[str]) -> list[tuple[str, int]]:
+        """Return an axis for each of some loops."""
+        return [(each, self.sizes[each]) for each in loops]
+
+    def _length(self, loop: str) -> str:
+        """Return how long a loop is: a number, or the size of an axis that it alone goes along."""
+        found = [text for name, text in self.axes if name == loop]
+        return self.source.choice((str(self.sizes[loop]), *found))
+
+    # ------------------------------------------------------------ factors
+
+    def _factor(self, name: str, own: Sequence[str], sums: Sequence[str]) -> str:
+        """Return a factor that goes with some loops, and add what it reads."""
+        kind = self.source.random()
+        if kind < 0.1:
+            return self._codes(name, own, sums)
+        axes = self._axes(own, sums)
+        places = [place for place, (text, _) in enumerate(axes) if text in {own[-1], *sums}]
+        if kind < 0.2 and places:
+            place = self.source.choice(places)
+            text, extent = axes[place]
+            self._add(f"{name}_at", "int64", (extent,), "index", limit=extent + 2)
+            axes[place] = f"{name}_at[{text}]", extent + 2
+        text = self._tensor(name, axes, self.source.choice(FACTORS))
+        return self.source.choice((text, text, text, text, f"({text} + 1)", self._positive(text), f"2 * {text}"))
+
+    def _positive(self, text: str) -> str:
+        """Return what is not below zero; NaN has no order."""
+        return text if self.data == "infinite" else f"max({text}, 0.0)"
+
+    def _codes(self, name: str, own: Sequence[str], sums: Sequence[str]) -> str:
+        """Return whole numbers of four bits, two a byte, with scales of groups."""
+        rest = self._whole([each for each in (*own, *sums) if each != "k"])
+        half, group = (self.sizes["k"] + 1) // 2, self.source.choice((8, 16, 32))
+        self._add(f"{name}_codes", "uint8", [half, *(extent for _, extent in rest)], "wide")
+        codes = f"{name}_codes[{', '.join(('k // 2', *(each for each, _ in rest)))}]"
+        groups = (self.sizes["k"] + group - 1) // group
+        scale = self._tensor(f"{name}_scale", [(f"k // {group}", groups), *rest[:1]], self.source.choice(FACTORS[:5]))
+        return f"((({codes} >> (4 * (k % 2))) & 15) - 8) * {scale}"
+
+    def _axes(self, own: Sequence[str], sums: Sequence[str]) -> list[tuple[str, int]]:
+        """Return the indices of a factor, each with the extent of its axis: one loop each, in any order, or windows."""
+        axes: list[tuple[str, int]] = []
+        left = [*sums]
+        for each in own:
+            if each in "ij" and left and self._some(0.25):
+                term, step = left.pop(), self.source.choice((1, 1, 2))
+                text = f"{each} + {term}" if step == 1 else f"{step} * {each} + {term}"
+                axes.append((text, step * self.sizes[each] + self.sizes[term]))
+            else:
+                axes.append((each, self.sizes[each]))
+        for term in left:
+            text = self.source.choice((term, term, term, f"{self.sizes[term]} - 1 - {term}"))
+            axes.append((text, self.sizes[term]))
+        if self._some(0.4):
+            self.source.shuffle(axes)
+        return axes
+
+    # ------------------------------------------------------------ bounds, masks, and what follows
+
+    def _leaning(self, row: str) -> str:
+        """Return the head of a loop of which the range depends on a row or column."""
+        size, end = self.sizes["k"], self.source.choice(("j", row))
+        start = self.source.choice(("0", "0", f"max(0, {end} - 2)"))
+        stop = self.source.choice((f"min({size}, {end} + 1)", f"max({size} - {end}, 0)"))
+        return f"for k in range({start}, {stop}):"
+
+    def _mask(self, rows: Sequence[str], columns: Sequence[str]) -> str:
+        least, most = self.source.choice((2, 5, 9)), self.source.choice((12, 40))
+        own = self.source.choice((*rows, *columns))
+        plain = f"if {own} + k {self.source.choice(('<', '>=', '!='))} {least}:"
+        return self.source.choice((plain, f"if 0 <= {own} + k - {least} < {most}:", "if k % 3 != 1:"))
+
+    def _after(self, element: str, rows: Sequence[str]) -> list[str]:
+        """Return the statements after a sum."""
+        row = rows[-1]
+        plain = self.source.choice(("s", "s", f"{self._positive('s')} + {row}", "-s", f"s if {row} > j else 0.0"))
+        if self._some(0.2):
+            return [f"{element} = {plain} + {self._tensor('bias', [('j', self.sizes['j'])], 'float32')}"]
+        return [f"if {row} != 3:", f"    {element} = {plain}"] if self._some(0.1) else [f"{element} = {plain}"]
+
+    # ------------------------------------------------------------ tensors
+
+    def _tensor(self, name: str, axes: Sequence[tuple[str, int]], dtype: str = "float32") -> str:
+        """Add a tensor; return its element at the indices of some axes."""
+        self._add(name, dtype, [extent for _, extent in axes], self.data)
+        self.axes += [(text, f"{name}.shape[{place}]") for place, (text, _) in enumerate(axes)]
+        return f"{name}[{', '.join(text for text, _ in axes)}]"
+
+    def _add(self, name: str, dtype: str, shape: Sequence[int], data: Data, limit: int = 0) -> None:
+        seed = self.source.randrange(1_000_000)
+        self.tensors.append(TensorArgument(name, dtype, tuple(shape), data=data, limit=limit, seed=seed))
+
+    def _plain(self, item: TensorArgument) -> Argument:
+        """Return a tensor, maybe with another layout, or other numbers."""
+        if item.name == "y":
+            return replace(item, data="small")
+        layout: Layout = self.source.choice(get_args(Layout)) if self._some(0.2) else "dense"
+        return replace(item, layout=layout)
+
+
+def _product(sizes: Iterable[int]) -> int:
+    count = 1
+    for size in sizes:
+        count *= max(size, 1)
+    return count
 
 
 def _nested(heads: Sequence[str], body: Sequence[str]) -> list[str]:
@@ -94,12 +218,3 @@ def _nested(heads: Sequence[str], body: Sequence[str]) -> list[str]:
     for head in reversed(heads):
         lines = [head, *("    " + line for line in lines)]
     return lines
-
-
-def _tensor(source: random.Random, sizes: Sequence[int], dtype: DType) -> Memory:
-    count = 1
-    for size in sizes:
-        count *= size
-    make = int if dtype.is_integer else float
-    data: list[bool | int | float] = [make(source.randint(-3, 3)) for _ in range(count)]
-    return Memory(data, tuple(sizes), strides(sizes), dtype)

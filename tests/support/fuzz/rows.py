@@ -9,7 +9,8 @@ import random
 from collections.abc import Sequence
 
 from brickwork.ir.dtypes import FLOAT64, INT64
-from support.fuzz.contractions import Drawn
+from brickwork.ir.interpret import Memory
+from brickwork.records import dataclass
 from support.lowering import memory
 
 PLACES = 9
@@ -34,6 +35,14 @@ STORES = (
     "x[e] = x[e + 1 - len(x)] + i",
     "x[i] = x[e] + 1",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A program, as the text of a function `drawn`, and its arguments; the last of these is the result."""
+
+    source: str
+    arguments: tuple[Memory, ...]
 
 
 def draw_rows(seed: int) -> Drawn:

@@ -367,6 +367,53 @@ def narrow(a: torch.Tensor, b: torch.Tensor, y: torch.Tensor) -> None:
             y[i, j] = s
 
 
+def scaled(a: torch.Tensor, b: torch.Tensor, y: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor) -> None:
+    n, p = a.shape
+    for i in range(n):
+        for j in range(b.shape[1]):
+            s = 0.0
+            for k in range(p):
+                s += a[i, k] * columns[j] * b[k, j] * rows[i] * 2
+            y[i, j] = s
+
+
+def scaled_by_elements(a: torch.Tensor, b: torch.Tensor, y: torch.Tensor, both: torch.Tensor) -> None:
+    n, p = a.shape
+    for i in range(n):
+        for j in range(b.shape[1]):
+            s = 0.0
+            for k in range(p):
+                s += a[i, k] * b[k, j] * both[i, j]
+            y[i, j] = s
+
+
+def test_what_is_the_same_in_a_sum_belongs_to_its_factor():
+    n, m, p = 7, 18, 5
+    given = grid(n, p), grid(p, m, 1), grid(n, m)
+    rows, columns = (memory([float(each % 5 - 2) for each in range(size)], FLOAT32) for size in (n, m))
+    check(scaled, *given, rows, columns)
+    assert not is_packed(scaled_by_elements, *given, grid(n, m, 3))
+
+
+def whole_rows(a: torch.Tensor, b: torch.Tensor, y: torch.Tensor) -> None:
+    for i in range(a.shape[0]):
+        for j in range(b.shape[2]):
+            s = 0.0
+            for k in range(a.shape[1]):
+                for v in range(a.shape[2]):
+                    s += a[i, k, v] * b[k, v, j]
+            y[i, j] = s
+
+
+def test_rows_of_several_axes_are_one_run_in_each():
+    a, b = (Memory(grid(*sizes).data, shape, strides, FLOAT32) for sizes, shape, strides in WHOLE_ROWS)
+    check(whole_rows, a, b, grid(3, 7))
+
+
+WHOLE_ROWS = ((3, 8), (3, 4, 2), (8, 2, 1)), ((8, 7), (4, 2, 7), (14, 7, 1))
+"""Rows and columns of data, and the sizes and strides of the tensors."""
+
+
 def test_elements_that_are_not_there_are_not_read():
     check(narrow, grid(7, 5), grid(11, 17, 1), grid(7, 17, 2))
 

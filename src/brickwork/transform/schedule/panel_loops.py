@@ -403,8 +403,6 @@ class _Tile:
                 needed.insert(0, item)
                 wanted |= read_symbols(item.value)
         value = factor.value
-        if factor is self.nest.contraction.factors[0]:
-            value = build.product([*self.nest.contraction.scale, value])
         for run in runs:
             value = rewrite(value, partial(_in_a_row, run=run))
         conditions = [*self.conditions(factor)]

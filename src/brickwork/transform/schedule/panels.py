@@ -116,7 +116,7 @@ def find_nest(loop: For, analysis: Analysis, *, other: bool = False) -> PanelNes
         return None
     rows, columns = _sides(body, band, groups, exchanged=other)
     names = [frozenset(node.index for node in side) for side in (rows, columns)]
-    contraction = find_contraction(body, names[0], names[1], dtypes=frozenset({FLOAT32, FLOAT64}))
+    contraction = find_contraction(body, names[0], names[1], dtypes=frozenset({FLOAT32, FLOAT64}), scaled=False)
     if contraction is None or contraction.where or not _may_be_read_alone(contraction):
         return None
     if not all(planner.accumulates(each, {contraction.symbol}) for each in contraction.sums):
