@@ -89,6 +89,7 @@ NOT_TUNED: dict[str, str] = {
     "codegen.grid:MOST_ROWS": "a limit of CUDA",
     "codegen.host_cuda:*": "the layout of records",
     "codegen.host_program:*": "the layout of records",
+    "codegen.contraction:_INFINITE": "the bits of a number",
     "codegen.contraction:_SUM": "a number that no symbol has",
     "codegen.tile:FEWEST_STAGES": "as few as can be",
     "codegen.tile_reads:*": "words of an instruction",

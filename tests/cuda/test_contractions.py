@@ -175,6 +175,19 @@ def test_what_is_not_finite_is_as_multiply_adds_give_it():
     assert OPERATORS["masked"](drawn(64, 128), b, mask).isfinite().all()
 
 
+@pytest.mark.parametrize("dtype", TYPES)
+def test_what_scales_a_sum_meets_each_product(dtype):
+    """A sum of zeros and others times an infinity is one, but for its zeros, whose products are not numbers."""
+    a, scale = drawn(65, 128, dtype=dtype), drawn(72, dtype=dtype)
+    whole = torch.arange(-128, 128, device="cuda").repeat(36).reshape(72, 128).to(torch.int8)
+    agree(OPERATORS["dequantised"](a, whole, scale), a.double() @ (whole.double() * scale.double()[:, None]).T)
+    scale[7], scale[9] = float("inf"), float("nan")
+    assert bool((whole[7] == 0).any())
+    found = OPERATORS["dequantised"](a, whole, scale)
+    assert found[:, [7, 9]].isnan().all()
+    assert found[:, [0, 8, 71]].isfinite().all()
+
+
 def test_repeated_products_have_the_same_bits():
     a, b = drawn(256, 512, dtype=torch.bfloat16), drawn(512, 256, dtype=torch.bfloat16)
     first = OPERATORS["product"](a, b)

@@ -127,6 +127,26 @@ def test_integers_of_few_bits_become_floats_by_additions():
     assert "cvt.rn.f32.s" not in first.split("wgmma.mma_async")[0]
 
 
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8])
+def test_bytes_become_floats_by_a_permutation_and_an_addition(dtype):
+    """2**23 has zeros where a byte is put; a byte with a sign is read from 0 on, four of a word at once."""
+    given = torch.zeros(64, 64, dtype=torch.bfloat16), torch.zeros(64, 64, dtype=dtype)
+    tiles = ptx_of([program_for_gpu(contractions.transposed, *given)], cuda_target((9, 0))).split(".entry")
+    (first, *_) = (text for text in tiles if "wgmma.mma_async" in text)
+    assert first.count("1258291200") >= 64
+    assert ("0fCB000080" if dtype is torch.int8 else "0fCB000000") in first
+    assert ("-2139062144" in first) is (dtype is torch.int8)
+
+
+def test_sums_that_are_scaled_are_asked_whether_they_are_finite():
+    given = torch.zeros(64, 64, dtype=torch.bfloat16), torch.zeros(64, 64, dtype=torch.int8)
+    asked = {}
+    for function, more in ((contractions.transposed, ()), (contractions.dequantised, (torch.zeros(64),))):
+        (first, *_) = ptx_of([program_for_gpu(function, *given, *more)], cuda_target((9, 0))).split(".entry")[1:]
+        asked[function.__name__] = "2139095040" in first
+    assert asked == {"transposed": False, "dequantised": True}
+
+
 @pytest.mark.parametrize("options", [{"order": "source"}, {"fused": False}])
 def test_order_and_rounding_of_the_source_need_no_matrix_instructions(options):
     given = [torch.empty(64, 64, dtype=torch.bfloat16, device="meta")] * 2

@@ -2,17 +2,20 @@
 
 While a stage is multiplied the next ones are on their way. The sums then go through shared memory, from which threads
 take neighbouring columns: the statements after the sum run as lanes, in the order of memory. A sum that is not finite
-is computed again in the order of the source: matrix instructions treat infinities in parts, and masked terms as zeros.
+is computed again in the order of the source: matrix instructions treat infinities in parts, and masked terms as zeros,
+and what scales a sum once does not meet the zeros among its terms.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from brickwork.codegen import vectors
+from brickwork.analysis.contractions import computed_from
+from brickwork.codegen import lanes, vectors
 from brickwork.codegen.builder import Known
 from brickwork.codegen.emitter_state import EmitBlock, Frame, State
-from brickwork.codegen.lane_values import Strided, Uniform, Varying
+from brickwork.codegen.expressions import emit_expression
+from brickwork.codegen.lane_values import Strided, Uniform, Value, Varying
 from brickwork.codegen.thread_iterations import register
 from brickwork.codegen.tile import Tile, tile_of
 from brickwork.codegen.tile_cluster import add_up, meet, part
@@ -22,7 +25,7 @@ from brickwork.codegen.tile_stages import barrier, sum_up
 from brickwork.codegen.words import Words
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, INT64
-from brickwork.ir.nodes import Assign, Block, For, Reduction, Role, Symbol
+from brickwork.ir.nodes import Assign, Block, Constant, Expression, For, Reduction, Role, Symbol
 from brickwork.ir.operators import OPERATORS
 from brickwork.legality import hazard
 
@@ -110,10 +113,7 @@ def _columns(state: State, tile: Tile, bounds: tuple[str, str], address: str, em
     beyond = writer.emit(f"add i64 {first}, {_LANES}")
     whole = writer.emit(f"icmp sle i64 {beyond}, {last}")
     if _may_differ(tile):
-        bits = writer.emit(f"bitcast {kind} {text} to <{_LANES} x i32>")
-        size = writer.emit(f"and <{_LANES} x i32> {bits}, splat (i32 2139095040)")
-        most = writer.emit(f"call i32 @llvm.vector.reduce.umax.v{_LANES}i32(<{_LANES} x i32> {size})")
-        whole = writer.emit(f"and i1 {whole}, {writer.emit(f'icmp ne i32 {most}, 2139095040')}")
+        whole = writer.emit(f"and i1 {whole}, {_are_finite(state, text)}")
     together, alone, after = (writer.label(stem) for stem in ("together", "alone", "stored"))
     writer.branch_if(whole, together, alone)
     writer.place(together)
@@ -122,6 +122,10 @@ def _columns(state: State, tile: Tile, bounds: tuple[str, str], address: str, em
     inner = replace(inner, frame=Frame(after, after, None))
     inner.values[loop.index] = Strided(first, 1)
     inner.values[_SUM] = Varying(text, FLOAT32)
+    if (scaled := _scaled(inner, tile)) is not None:
+        kept = writer.label("scaled")
+        writer.branch_if(_are_finite(state, lanes.vector(inner, scaled)), kept, alone)
+        writer.place(kept)
     emit_block(inner, loop.body)
     writer.branch(after)
     writer.place(alone)
@@ -138,23 +142,48 @@ def _columns(state: State, tile: Tile, bounds: tuple[str, str], address: str, em
 def _one(state: State, tile: Tile, loop: For, emit_block: EmitBlock) -> None:
     """Run the statements after the sum for one column."""
     writer = state.writer
-    if not _may_differ(tile):
-        emit_block(state, loop.body)
-        return
     value = state.values[_SUM]
     if not isinstance(value, Uniform):
         raise TypeError("a sum of one column is a number")
-    size = writer.emit(f"and i32 {writer.emit(f'bitcast float {value.text} to i32')}, 2139095040")
-    again, finite, after = (writer.label(stem) for stem in ("again", "finite", "one"))
-    writer.branch_if(writer.emit(f"icmp eq i32 {size}, 2139095040"), again, finite)
-    writer.place(again)
-    emit_block(state.inner(), (*_heads(tile), *tile.columns.loop.body))
-    writer.branch(after)
-    writer.place(finite)
+    again, after = (writer.label(stem) for stem in ("again", "one"))
+    found = [value] if _may_differ(tile) else []
+    if isinstance(scaled := _scaled(state, tile), Uniform):
+        found.append(scaled)
+    for each in found:
+        kept = writer.label("finite")
+        size = writer.emit(f"and i32 {writer.emit(f'bitcast float {each.text} to i32')}, {_INFINITE}")
+        writer.branch_if(writer.emit(f"icmp eq i32 {size}, {_INFINITE}"), again, kept)
+        writer.place(kept)
     emit_block(state.inner(), loop.body)
+    writer.branch(after)
+    if found:
+        writer.place(again)
+        emit_block(state.inner(), (*_heads(tile), *tile.columns.loop.body))
+        writer.branch(after)
     writer.place(after)
 
 
+def _scaled(state: State, tile: Tile) -> Value | None:
+    """Return what scales the sum, times it; None if numbers do: else an infinity is to meet each product."""
+    found = tile.contraction
+    if all(isinstance(factor, Constant) for factor in found.scale):
+        return None
+    inner = state.inner()
+    for item in computed_from(found.before, found.scale):
+        inner.values[item.symbol] = emit_expression(inner, item.value)
+    return emit_expression(inner, _total(tile))
+
+
+def _are_finite(state: State, text: str) -> str:
+    """Return whether all lanes are finite."""
+    bits = state.writer.emit(f"bitcast <{_LANES} x float> {text} to <{_LANES} x i32>")
+    size = state.writer.emit(f"and <{_LANES} x i32> {bits}, splat (i32 {_INFINITE})")
+    most = state.writer.emit(f"call i32 @llvm.vector.reduce.umax.v{_LANES}i32(<{_LANES} x i32> {size})")
+    return state.writer.emit(f"icmp ne i32 {most}, {_INFINITE}")
+
+
+_INFINITE = 0x7F800000
+"""The bits of a float32 that are all set in infinities and NaN."""
 _SUM = Symbol("sum", -1, FLOAT32)
 """What the products of an element are in sum."""
 
@@ -170,12 +199,14 @@ def _heads(tile: Tile) -> Block:
     return tuple(item for item in tile.rows.loop.body if isinstance(item, Assign))
 
 
+def _total(tile: Tile) -> Expression:
+    return build.product([build.read(_SUM), *tile.contraction.scale])
+
+
 def _after(tile: Tile) -> For:
     """Return the loop over columns with the sum in place of the loops that sum up."""
     found = tile.contraction
-    total = build.read(_SUM)
-    for factor in found.scale:
-        total = build.apply("mul", total, factor)
+    total = _total(tile)
     begun = build.read(found.symbol)
     total = build.apply("add", begun, total)
     for condition in found.where:

@@ -9,9 +9,18 @@ from brickwork.analysis.searches import MIRRORED
 from brickwork.codegen import lanes, memory
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.lane_values import Strided, Uniform, Value, Varying, Wrapped, scalar_type, vector_type
-from brickwork.codegen.operators import apply, cast, constant, float_of_few_bits, fused, whole_power, without_jump
+from brickwork.codegen.operators import (
+    apply,
+    cast,
+    constant,
+    float_of_bytes,
+    float_of_few_bits,
+    fused,
+    whole_power,
+    without_jump,
+)
 from brickwork.codegen.random import draw
-from brickwork.ir.dtypes import BOOL, FLOAT32, INT64
+from brickwork.ir.dtypes import BOOL, FLOAT32, INT8, INT64, UINT8
 from brickwork.ir.nodes import Apply, Cast, Constant, Expression, Load, Random, Read, Select, Size, Symbol
 from brickwork.ir.walk import walk
 
@@ -194,6 +203,13 @@ def _cast(state: State, expression: Cast) -> Value:
     if isinstance(value, Uniform):
         return Uniform(cast(state, value.text, source, result, 1), result)
     text = lanes.vector(state, value)
+    match expression.operand:
+        case Load(tensor=tensor) if state.target.grid and result is FLOAT32 and tensor.type.dtype in {INT8, UINT8}:
+            if state.width % 4 == 0:
+                signed = tensor.type.dtype is INT8
+                return Varying(float_of_bytes(state, text, state.width, signed=signed), result)
+        case _:
+            pass
     bounds = integer_range(expression.operand) if state.target.grid and source is INT64 and result is FLOAT32 else None
     if bounds is not None and bounds[0] >= -(2**22) and bounds[1] < 2**22:
         return Varying(float_of_few_bits(state.writer, text, state.width), result)

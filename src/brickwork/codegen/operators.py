@@ -16,7 +16,7 @@ from brickwork.codegen.emitter_state import State
 from brickwork.codegen.lane_values import scalar_type, type_suffix, vector_type
 from brickwork.codegen.lanes import exponent, floor_division
 from brickwork.codegen.sleef import FUNCTIONS, call_function
-from brickwork.ir.dtypes import BOOL, INT64, UINT64, DType
+from brickwork.ir.dtypes import BOOL, FLOAT32, INT64, UINT64, DType
 
 _INTEGER = {"add": "add", "sub": "sub", "mul": "mul"}
 _FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "truediv": "fdiv"}
@@ -131,6 +131,28 @@ def float_of_few_bits(writer: FunctionWriter, text: str, width: int) -> str:
     placed = writer.emit(f"add {kind} {word}, splat (i32 {0x4B400000})")
     number = writer.emit(f"bitcast {kind} {placed} to {real}")
     return writer.exactly(f"fsub {real} {number}, splat (float 0x4168000000000000)")
+
+
+def float_of_bytes(state: State, text: str, width: int, *, signed: bool) -> str:
+    """Return int64 lanes, a multiple of four that bytes of memory hold, as float32: a permutation and an addition each.
+
+    A permutation puts a byte, from 0 on, into the lower bits of 2**23. Words of four bytes stay as they were read.
+    """
+    writer, many = state.writer, width // FLOAT32.size
+    bytes_read = writer.emit(f"trunc <{width} x i64> {text} to <{width} x i8>")
+    words = writer.emit(f"bitcast <{width} x i8> {bytes_read} to <{many} x i32>")
+    if signed:
+        words = writer.emit(f"xor <{many} x i32> {words}, splat (i32 {-0x7F7F7F80})")
+    name = state.module.declare("llvm.nvvm.prmt", "i32", ("i32",) * 3, "nocallback nounwind memory(none)")
+    found = "poison"
+    for place in range(width):
+        number, byte = divmod(place, FLOAT32.size)
+        word = writer.emit(f"extractelement <{many} x i32> {words}, i32 {number}")
+        placed = writer.call("i32", name, (f"i32 {word}", f"i32 {0x4B000000}", f"i32 {0x7440 + byte}"))
+        found = writer.emit(f"insertelement <{width} x i32> {found}, i32 {placed}, i32 {place}")
+    real = f"<{width} x float>"
+    number = writer.emit(f"bitcast <{width} x i32> {found} to {real}")
+    return writer.exactly(f"fsub {real} {number}, splat (float {float(2**23 + 128 * signed)})")
 
 
 def _literal(dtype: DType, value: float, width: int) -> str:

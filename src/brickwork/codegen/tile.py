@@ -202,9 +202,14 @@ class Tile:
 
     @property
     def blocks(self) -> int:
-        """Blocks that a multiprocessor is to have room for at once: in registers, if in shared memory."""
+        """Blocks that a multiprocessor is to have room for at once: in registers, if in shared memory.
+
+        Warps read what is computed while others wait for it, so long as sums take a quarter of the registers.
+        """
         many = self.right.size > GROUP_ROWS if self.left.meets else self.lags
-        light = self.groups and not (many or self.contraction.promotes)
+        light = not (many or self.contraction.promotes)
+        if not self.groups:
+            light = 4 * self.sums <= REGISTERS // (2 * self.threads)
         return 2 if light and 2 * self.shared_bytes <= GROUP_SHARED_BYTES else 1
 
     @property
@@ -213,10 +218,14 @@ class Tile:
         return min(REGISTERS // self.threads, THREAD_REGISTERS)
 
     @property
+    def sums(self) -> int:
+        """Registers of a thread for sums, and for those of a stage where each is summed up by itself."""
+        return self.left.size * self.right.size // self.threads * (1 + self.contraction.promotes)
+
+    @property
     def spare_registers(self) -> int:
-        """Registers of a thread for what waits beside the sums, and those of a stage: a quarter of the others."""
-        sums = self.left.size * self.right.size // self.threads * (1 + self.contraction.promotes)
-        return (self.registers - sums) // 4
+        """Registers of a thread for what waits beside the sums: a quarter of the others."""
+        return (self.registers - self.sums) // 4
 
     @property
     def pitch(self) -> int:

@@ -80,11 +80,20 @@ class Early:
 def _lane_by_lane(state: State, each: _Element, words: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     """Return elements as they were read lane by lane, or one for all lanes."""
     (kind, text), wanted = words[0], memory_type(each.load.tensor.type.dtype)
-    if kind == wanted:
-        return tuple(text for _, text in words)
+    if not kind.startswith("<"):
+        return tuple(_of_register(state.writer, each, word) for _, word in words)
     whole = f"<{state.width} x {wanted}>"
     text = state.writer.emit(f"bitcast {kind} {text} to {whole}")
     return tuple(state.writer.emit(f"extractelement {whole} {text}, i32 {lane}") for lane in range(state.width))
+
+
+def _of_register(writer: FunctionWriter, each: _Element, word: str) -> str:
+    """Return an element of the register that it was read into."""
+    dtype = each.load.tensor.type.dtype
+    kind, wanted, bare = _INSTRUCTIONS[dtype.size][3], memory_type(dtype), f"i{8 * dtype.size}"
+    if bare != kind:
+        word = writer.emit(f"trunc {kind} {word} to {bare}")
+    return word if wanted == bare else writer.emit(f"bitcast {bare} {word} to {wanted}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +199,8 @@ class Reads:
         return _lane_by_lane(state, each, self.early.take(state.writer))
 
     def _words_of(self, state: State, each: _Element, place: int, bits: str) -> list[tuple[str, str]]:
-        """Return the elements of a chunk as they are read, with their types: a vector of words, or each for itself."""
-        writer, kind = state.writer, memory_type(each.load.tensor.type.dtype)
+        """Return the elements of a chunk as they are read: a vector of words, or each in a register, with its type."""
+        writer, kind = state.writer, _INSTRUCTIONS[each.load.tensor.type.dtype.size][3]
         offset = self._looked_up(state, each, place, bits) if each.is_looked_up else self._offset(state, each, place)
         if isinstance(offset, Uniform):
             return [(kind, self._read(state, each, offset.text, bits))]
@@ -232,17 +241,13 @@ class Reads:
         return inner
 
     def _read(self, state: State, each: _Element, offset: str, bits: str) -> str:
-        """Return an element, or zero if no bit is set, of its type in memory."""
+        """Return an element in a register, or zero if no bit is set; what is made of it here would wait for it."""
         size, writer = each.load.tensor.type.dtype.size, state.writer
         address = offset_address(state, each.load.tensor, offset)
         move, load, register, kind = _INSTRUCTIONS[size]
         text = f"{{ .reg .pred p; setp.ne.b32 p, $2, 0; {move} $0, 0; @p {load} $0, [$1]; }}"
         called = f'call {kind} asm "{text}", "=&{register},l,r"({state.pointer} {address}, i32 {bits})'
-        found = writer.emit(f"{called} nounwind willreturn memory(read)")
-        wanted, bare = memory_type(each.load.tensor.type.dtype), f"i{8 * size}"
-        if bare != kind:
-            found = writer.emit(f"trunc {kind} {found} to {bare}")
-        return found if wanted == bare else writer.emit(f"bitcast {bare} {found} to {wanted}")
+        return writer.emit(f"{called} nounwind willreturn memory(read)")
 
     def _neighbours(self, state: State, each: _Element, offset: str, bits: str) -> tuple[str, str]:
         """Return neighbours in memory as a vector of words, read at once, with its type; zeros if no bit is set."""
@@ -307,15 +312,22 @@ def reads_of(places: Places) -> Reads:
 def _may_be_early(places: Places, elements: Sequence[_Element]) -> bool:
     """Whether there are registers for what a stage's numbers are computed from while the one before is multiplied.
 
-    What is read alone and is no word would be waited for, to be put into one. Masks read elements, too.
+    Masks read elements, too.
     """
-    if not places.tile.groups or places.side.factor.masks:
+    if any(isinstance(node, Load) for node in walk(places.side.factor.masks)):
         return False
-    sizes = [each.load.tensor.type.dtype.size for each in elements]
-    apart = (size for each, size in zip(elements, sizes, strict=True) if not each.adjacent)
-    if any(size != _WORD for size in apart) or any(each.is_looked_up for each in elements):
+    if any(each.is_looked_up for each in elements):
         return False
-    return places.count * places.tile.chunk * sum(sizes) // _WORD <= places.tile.spare_registers
+    words = sum(_words_of_chunk(places, each) for each in elements)
+    return places.count * words <= places.tile.spare_registers
+
+
+def _words_of_chunk(places: Places, each: _Element) -> int:
+    """Return how many registers the elements of a chunk wait in."""
+    size = each.load.tensor.type.dtype.size
+    if each.adjacent:
+        return places.tile.chunk * size // _WORD
+    return (1 if each.steady else places.tile.chunk) * max(size // _WORD, 1)
 
 
 def _around(places: Places, row: Value) -> State:

@@ -121,7 +121,7 @@ class _Stages:
         else:
             self.begin(later, free)
             warp.multiply(slot)
-            self.end(later, free)
+            self._go_on(later, free)
 
     def _go_on(self, number: str, slot: str) -> None:
         """End a stage, and read early for the one after it."""
