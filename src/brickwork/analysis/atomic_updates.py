@@ -37,7 +37,10 @@ from brickwork.ir.walk import rewrite, statements, substitute, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
 
-_COMMUTING = {"add": "add", "sub": "add", "mul": "mul", "minimum": "minimum", "maximum": "maximum"}
+_COMMUTING = {
+    "sub": "add",
+    **{name: name for name in ("add", "mul", "minimum", "maximum", "bit_and", "bit_or", "bit_xor")},
+}
 
 
 @legality

@@ -10,7 +10,7 @@ from brickwork.codegen import lanes
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.lane_values import Value, memory_type, scalar_type
 from brickwork.codegen.memory import element_addresses, narrowed, widened
-from brickwork.codegen.operators import apply
+from brickwork.codegen.operators import BITWISE, apply
 from brickwork.codegen.shuffles import add_together
 from brickwork.ir.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, DType, Kind, value_dtype
 from brickwork.ir.nodes import Tensor
@@ -53,7 +53,7 @@ def _update(state: State, dtype: DType, address: str, value: str, name: str) -> 
         return
     writer, kind = state.writer, memory_type(dtype)
     item = narrowed(state, value, dtype, 1)
-    if name == "add" or dtype.bits == 64:
+    if name == "add" or name in BITWISE or dtype.bits == 64:
         writer.emit(f"atomicrmw {native} {state.pointer} {address}, {kind} {item}{_order(state)}, align {dtype.size}")
         return
     whole = widened(state, item, dtype, 1)
@@ -71,6 +71,8 @@ def _native(dtype: DType, name: str) -> str | None:
     """Return LLVM's name of an update that is one instruction; None if there is none."""
     if dtype in {FLOAT32, FLOAT64}:
         return "fadd" if name == "add" else None
+    if name in BITWISE:
+        return BITWISE[name]  # of elements below 32 bits LLVM makes one of the word around them
     if dtype in {BOOL, FLOAT16, BFLOAT16} or dtype.bits < 32:
         return None
     sign = "" if dtype.kind is Kind.INT else "u"

@@ -20,7 +20,7 @@ from brickwork.ir.dtypes import BOOL, FLOAT32, INT64, UINT64, DType
 
 _INTEGER = {"add": "add", "sub": "sub", "mul": "mul"}
 _FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "truediv": "fdiv"}
-_BITWISE = {"bit_and": "and", "bit_or": "or", "bit_xor": "xor", "logical_and": "and", "logical_or": "or"}
+BITWISE = {"bit_and": "and", "bit_or": "or", "bit_xor": "xor", "logical_and": "and", "logical_or": "or"}
 _COMPARE_INTEGER = {"eq": "eq", "ne": "ne", "lt": "{}lt", "le": "{}le", "gt": "{}gt", "ge": "{}ge"}
 _COMPARE_FLOAT = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
 _ROUNDING = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "rint", "sqrt": "sqrt"}
@@ -161,8 +161,8 @@ def _literal(dtype: DType, value: float, width: int) -> str:
 
 
 def _apply_bool(writer: FunctionWriter, name: str, operands: Sequence[str], kind: str) -> str:
-    if name in _BITWISE:
-        return writer.emit(f"{_BITWISE[name]} {kind} {operands[0]}, {operands[1]}")
+    if name in BITWISE:
+        return writer.emit(f"{BITWISE[name]} {kind} {operands[0]}, {operands[1]}")
     if name == "logical_not":
         return writer.emit(f"xor {kind} {operands[0]}, {'true' if kind == 'i1' else 'splat (i1 true)'}")
     return writer.emit(f"icmp {_COMPARE_INTEGER[name].format('u')} {kind} {operands[0]}, {operands[1]}")
@@ -266,8 +266,8 @@ def _floor_quotient(state: State, dtype: DType, left: str, right: str, width: in
 def _apply_integer(state: State, name: str, dtype: DType, operands: Sequence[str], width: int) -> str:
     emit, kind, sign = state.writer.emit, vector_type("i64", width), "u" if dtype is UINT64 else "s"
     suffix, first, last = type_suffix("i64", width), operands[0], operands[-1]
-    if name in _INTEGER or name in _BITWISE:
-        return emit(f"{_INTEGER.get(name) or _BITWISE[name]} {kind} {first}, {last}")
+    if name in _INTEGER or name in BITWISE:
+        return emit(f"{_INTEGER.get(name) or BITWISE[name]} {kind} {first}, {last}")
     if name in _COMPARE_INTEGER:
         return emit(f"icmp {_COMPARE_INTEGER[name].format(sign)} {kind} {first}, {last}")
     match name:

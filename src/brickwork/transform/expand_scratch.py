@@ -91,16 +91,14 @@ def _expansions(
     kernel: Kernel, scratch: frozenset[Tensor], sizes: Mapping[Tensor, Sequence[Expression]]
 ) -> tuple[_Expansion, ...]:
     """Return the tensors that stand in the way of independent iterations, as they can be expanded."""
-    large = frozenset(
-        item
-        for item in kernel.tensors
-        if item in scratch and not build.is_constant(_is_large(sizes[item]), 0) and _is_used_in_loops(kernel.body, item)
-    )
+    used = frozenset(item for item in kernel.tensors if item in scratch and _is_used_in_loops(kernel.body, item))
+    large = frozenset(item for item in used if not build.is_constant(_is_large(sizes[item]), 0))
     if kernel.may_alias or not large:
         return ()
     analysis = analyse(kernel)
     facts = Facts(analysis.model, Solver(), analysis.bounds)
-    finder = OwnerFinder(facts, live_after_loops(kernel.body), large, updates=True)
+    # Those of few elements are copied for each iteration (`privatise.py`), and in the way of nothing then.
+    finder = OwnerFinder(facts, live_after_loops(kernel.body), used, updates=True)
     found: list[_Expansion] = []
     for tensor in sorted(large, key=lambda item: item.number):
         owners = finder.owners(kernel.body, tensor) or ()

@@ -516,7 +516,8 @@ def _conflict_lines(conflict: Conflict) -> Iterator[str]:
 
 
 def _word(operator: Operator) -> str:
-    return {"add": "+", "mul": "*", "minimum": "min", "maximum": "max"}[operator.name]
+    words = {"add": "+", "mul": "*", "minimum": "min", "maximum": "max", "bit_and": "&", "bit_or": "|", "bit_xor": "^"}
+    return words[operator.name]
 
 
 # ---------------------------------------------------------------- accesses

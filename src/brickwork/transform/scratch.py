@@ -141,6 +141,10 @@ def identity(item: Reduction) -> Expression:
     match item.operator.name:
         case "add":
             return build.constant(False if dtype is BOOL else 0, dtype)
+        case "bit_or" | "bit_xor":
+            return build.constant(0, dtype)
+        case "bit_and":
+            return build.constant(2**64 - 1 if dtype is UINT64 else -1, dtype)
         case "mul":
             return build.constant(1, dtype)
         case name if dtype.is_float:

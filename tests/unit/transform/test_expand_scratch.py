@@ -284,6 +284,21 @@ def where_elements_say(x: torch.Tensor):
     return out
 
 
+def beside_few(x: torch.Tensor):
+    """Fill a vector, and another one of two elements, for each row."""
+    out = torch.zeros_like(x)
+    s = torch.zeros(x.shape[1])
+    few = torch.zeros(2)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            s[j] = x[i, j] * 2.0
+        for j in range(2):
+            few[j] = s[0] + j
+        for j in range(x.shape[1]):
+            out[i, j] = s[x.shape[1] - 1 - j] - few[int(abs(x[i, j])) % 2]
+    return out
+
+
 @pytest.fixture(autouse=True)
 def _little_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a thread have room for two elements, so that small tensors are large."""
@@ -335,6 +350,7 @@ NARROW = memory([[1.0, -2.0], [4.0, 5.0], [-7.0, 8.0]])
         (in_a_triangle_to_the_right, (X,), ("", 0)),
         (in_inner_triangles, (X,), ("", 0)),
         (where_elements_say, (X,), ("", 0)),
+        (beside_few, (X,), ("ij", 2)),
     ],
 )
 def test_loops_are_independent_where_each_iteration_fills_what_it_reads(

@@ -10,7 +10,8 @@
 7. without_sure_checks: loops are known then.
 8. without_choices, which checks would be in the way of.
 9. fold_indices, after which nests are perfect that can be.
-10. name_sizes, for what is scheduled: the same, and steps that are sizes.
+10. with_own_ranges, once nothing more goes.
+11. name_sizes, for what is scheduled: the same, and steps that are sizes.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from brickwork.transform.canonical.copies import propagate_copies
 from brickwork.transform.canonical.counting import count
 from brickwork.transform.canonical.dead import without_dead_assignments
 from brickwork.transform.canonical.divisors import without_sure_checks
+from brickwork.transform.canonical.live_ranges import with_own_ranges
 from brickwork.transform.canonical.places import fold_indices
 from brickwork.transform.canonical.sizes import name_sizes
 from brickwork.transform.free_variables import fresh_names, with_body
@@ -49,5 +51,5 @@ def canonical_kernel(kernel: Kernel, names: Names) -> Kernel:
     if any(isinstance(node, Assign) for node in statements(body)):
         body = propagate_copies(without_carried_copies(coalesce(body)))
         body = without_dead_assignments(propagate_copies(count(body, names)))
-    body = fold_indices(without_choices(without_sure_checks(body)))
+    body = with_own_ranges(fold_indices(without_choices(without_sure_checks(body))), names)
     return kernel if body == kernel.body else with_body(kernel, body, kernel.facts)
