@@ -39,7 +39,7 @@ from brickwork.ir.nodes import (
     Store,
     Symbol,
 )
-from brickwork.ir.walk import children, read_symbols, rewrite, rewrite_statements, walk
+from brickwork.ir.walk import read_symbols, rewrite, rewrite_statements, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
@@ -119,23 +119,38 @@ def _stands_alone(loop: For, block: Block) -> bool:
         return False
     mine, theirs = effects(loop), effects(others)
     apart = mine.stores.isdisjoint(theirs.loads | theirs.stores) and theirs.stores.isdisjoint(mine.loads)
-    free = mine.assigns.isdisjoint(theirs.reads) and theirs.assigns.isdisjoint(mine.reads)
-    return apart and free and effects(head).loads.isdisjoint(mine.stores | theirs.stores)
+    # Rows come first, and leave no variable. What is assigned first is so again for what follows.
+    return apart and theirs.assigns.isdisjoint(mine.reads) and effects(head).loads.isdisjoint(mine.stores)
 
 
 @legality
 def _row(loop: For, around: Sequence[For], lengths: Lengths, kernel: Kernel) -> _Row | None:
     """Return what is known of a row that elements end, or None if that is not enough."""
     stop = lengths.resolved(loop.stop)
-    ends = read_symbols(stop) - {*kernel.scalars}
-    own = [each.index for each in around if each.index in ends]
-    if not effects(stop).loads or len(own) < len(ends) or not _is_fixed(loop.start, kernel):
+    own = [each.index for each in around if each.index in read_symbols(stop)]
+    if not effects(stop).loads or not _is_fixed(loop.start, kernel):
         return None
     found, end = effects(loop.body), effects(loop.stop)
     if found.jumps or found.whiles or found.draws or found.changes & end.loads or found.assigns & end.reads:
         return None
-    made = _made(loop.body, (), loop.index, own)
-    return next((_Row(loop, *each) for each in made if all(_is_fixed(end, kernel) for end in _ends(each[2]))), None)
+    if not any(_is_padded(node, loop.index, own) for node in walk(loop.body)):
+        return None
+    made = [each for each in _made(loop.body, (), loop.index) if all(_is_fixed(end, kernel) for end in _ends(each[2]))]
+    made.sort(key=lambda each: not _is_padded(each[0], loop.index, own))
+    return _Row(loop, *made[0]) if made else None
+
+
+def _is_padded(node: Node, index: Symbol, others: Sequence[Symbol]) -> bool:
+    """Whether an access is at an index and at others, along an axis each."""
+    symbols = _symbols(node)
+    return index in symbols and all(other in symbols for other in others)
+
+
+def _symbols(node: Node) -> list[Symbol | None]:
+    """Return the variables that are the indices of an access to memory."""
+    if not isinstance(node, Load | Store) or node.tensor.is_local:
+        return []
+    return [item.symbol if isinstance(item, Read) else None for item in node.indices]
 
 
 def _ends(loops: Sequence[For]) -> list[Expression]:
@@ -149,27 +164,37 @@ def _is_fixed(end: Expression, kernel: Kernel) -> bool:
 
 
 @legality
-def _made(
-    block: Block, inside: tuple[For, ...], index: Symbol, others: Sequence[Symbol]
-) -> Iterator[tuple[Load | Store, int, tuple[For, ...]]]:
-    """Yield the accesses that are made whatever an iteration does, at its index along an axis and at others' too."""
+def _made(block: Block, inside: tuple[For, ...], index: Symbol) -> Iterator[tuple[Load | Store, int, tuple[For, ...]]]:
+    """Yield the accesses that are made at its index along an axis whatever an iteration does.
+
+    A loop inside may have no iterations. Its accesses count where nothing else is done then.
+    """
     for statement in block:
         if isinstance(statement, For):
-            yield from _made(statement.body, (*inside, statement), index, others)
+            if all(_does_nothing_without(statement, each) for each in block):
+                yield from _made(statement.body, (*inside, statement), index)
             continue
-        for node in _parts(statement):
-            if isinstance(node, Load | Store) and not node.tensor.is_local:
-                indices = [item.symbol if isinstance(item, Read) else None for item in node.indices]
-                if indices.count(index) == 1 and all(other in indices for other in others):
-                    yield node, indices.index(index), inside
+        for node in _accesses(statement):
+            if (symbols := _symbols(node)).count(index) == 1:
+                yield node, symbols.index(index), inside
 
 
-def _parts(statement: Statement) -> Iterator[Node]:
-    """Return what a statement without blocks evaluates, and a store itself."""
+@legality
+def _does_nothing_without(loop: For, statement: Statement) -> bool:
+    """Whether a statement beside a loop does nothing where the loop has no iterations."""
+    match statement:
+        case For(start=start, stop=stop):
+            return start == loop.start and stop == loop.stop
+        case Assign(value=value):
+            return not effects(value).loads
+        case _:
+            return False
+
+
+def _accesses(statement: Statement) -> Iterator[Load | Store]:
+    """Yield the accesses that a statement without blocks makes."""
     if isinstance(statement, Assign | Store):
-        yield from (node for child in children(statement) for node in walk(child))
-    if isinstance(statement, Store):
-        yield statement
+        yield from (node for node in walk(statement) if isinstance(node, Load | Store))
 
 
 def _is_apart(loop: For, analysis: Analysis) -> bool:

@@ -3,8 +3,8 @@
 # pyright: basic
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -12,296 +12,86 @@ import torch
 
 from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
+from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.interpret import Memory, run_program
-from brickwork.ir.nodes import Apply, For, Launch
+from brickwork.ir.nodes import Apply, Assign, For, Launch, Load, Node, Program, Read
 from brickwork.ir.signature import Signature
-from brickwork.ir.walk import walk
-from brickwork.language.random import rand
+from brickwork.ir.walk import rewrite, walk
 from brickwork.transform.canonical.form import canonical
 from brickwork.transform.padded_rows import with_padded_rows
 from brickwork.transform.pipeline import schedule_program
 from support.lowering import argument_type, memory, nested
+from support.padded_programs import (
+    another_place,
+    begun_by_elements,
+    begun_late,
+    beside,
+    changed_before,
+    cut_short,
+    deeper,
+    diagonal,
+    divided_by_a_sum,
+    doubled,
+    drawn,
+    ended,
+    ended_late,
+    ends_itself,
+    filled,
+    filled_before,
+    from_the_second,
+    greatest,
+    in_another_loop,
+    in_branch,
+    marked,
+    marked_from_another_place,
+    marked_in_another_loop,
+    of_pairs,
+    of_two_places,
+    read_before,
+    running,
+    scaled_after,
+    scaled_by_an_element,
+    scaled_by_its_element,
+    scaled_inside,
+    scattered,
+    skipped,
+    sought,
+    sparse,
+    stored_beside,
+    summed,
+    summed_before,
+    told_on,
+    triangle,
+    twice_inside,
+    two_rows,
+    with_a_length_of_its_own,
+    with_a_list,
+    with_a_variable,
+    with_lengths_stored_over,
+)
 from support.scheduling import AVX2, GPU, same
 
 Function = Callable[..., object]
 GRID = {"device": "cuda", "narrow": True, "aligned": True}
 
 
-def doubled(x: torch.Tensor, n: torch.Tensor):
-    out = torch.zeros_like(x)
-    for b in range(x.shape[0]):
-        for t in range(n[b]):
-            out[b, t] = x[b, t] * 2.0
-    return out
-
-
-def from_the_second(x: torch.Tensor, n: torch.Tensor):
-    out = torch.zeros_like(x)
-    for b in range(x.shape[0]):
-        for t in range(1, n[b] + 1):
-            out[b, t] = x[b, t] * 2.0
-    return out
-
-
-def deeper(x: torch.Tensor, n: torch.Tensor):
-    """Access along the row in a loop inside alone."""
-    out = torch.zeros_like(x)
-    for b in range(x.shape[0]):
-        for t in range(n[b]):
-            for h in range(x.shape[2]):
-                out[b, t, h] = x[b, t, h] * 2.0
-    return out
-
-
-def scattered(x: torch.Tensor, at: torch.Tensor, n: torch.Tensor):
-    out = torch.zeros(4)
-    for b in range(at.shape[0]):
-        for t in range(n[b]):
-            out[at[b, t]] += x[b, t]
-    return out
-
-
-def beside(x: torch.Tensor, n: torch.Tensor):
-    """Do something else with each sample."""
-    out, sums = torch.zeros_like(x), torch.zeros(x.shape[0])
-    for b in range(x.shape[0]):
-        m = n[b]
-        for t in range(m):
-            out[b, t] = x[b, t] * 2.0
-        for k in range(3):
-            sums[b] += float(m) + k
-    return out, sums
-
-
-def two_rows(x: torch.Tensor, y: torch.Tensor, n: torch.Tensor):
-    out, other = torch.zeros_like(x), torch.zeros_like(y)
-    for b in range(x.shape[0]):
-        m = n[b]
-        for t in range(m):
-            out[b, t] = x[b, t] * 2.0
-        for u in range(m):
-            other[b, u] = y[b, u] * 3.0
-    return out, other
-
-
-def summed(x: torch.Tensor, n: torch.Tensor):
-    """Add a row up: a thread's own sum is better."""
-    out = torch.zeros(x.shape[0])
-    for b in range(x.shape[0]):
-        for t in range(n[b]):
-            out[b] += x[b, t]
-    return out
-
-
-def running(x: torch.Tensor, n: torch.Tensor):
-    out = torch.zeros_like(x)
-    for b in range(x.shape[0]):
-        s = 0.0
-        for t in range(n[b]):
-            s += x[b, t]
-            out[b, t] = s
-    return out
-
-
-def greatest(x: torch.Tensor, n: torch.Tensor):
-    out = torch.zeros(x.shape[0])
-    for b in range(x.shape[0]):
-        top = -math.inf
-        for t in range(n[b]):
-            top = max(top, x[b, t])
-        out[b] = top
-    return out
-
-
-def ended(x: torch.Tensor, n: torch.Tensor):
-    out = torch.zeros_like(x)
-    for b in range(x.shape[0]):
-        for t in range(n[b]):
-            if x[b, t] < 0.0:
-                break
-            out[b, t] = x[b, t] * 2.0
-    return out
-
-
-def skipped(x: torch.Tensor, n: torch.Tensor):
-    out = torch.zeros_like(x)
-    for b in range(x.shape[0]):
-        for t in range(n[b]):
-            if t == 1:
-                continue
-            out[b, t] = x[b, t] * 2.0
-    return out
-
-
-def sought(x: torch.Tensor, n: torch.Tensor):
-    out = torch.zeros_like(x)
-    for b in range(x.shape[0]):
-        for t in range(n[b]):
-            v = x[b, t]
-            while v > 1.0:
-                v = v * 0.5
-            out[b, t] = v
-    return out
-
-
-def drawn(x: torch.Tensor, n: torch.Tensor):
-    out = torch.zeros_like(x)
-    for b in range(x.shape[0]):
-        for t in range(n[b]):
-            out[b, t] = x[b, t] + 0.0 * rand()
-    return out
-
-
-def in_branch(x: torch.Tensor, n: torch.Tensor):
-    """Access the row only where the iteration is even, so that some could be beyond it."""
-    out = torch.zeros(8)
-    for b in range(x.shape[0]):
-        for t in range(n[b]):
-            if t < x.shape[1]:
-                out[4 * b + t] += x[b, t]
-    return out
-
-
-def another_place(x: torch.Tensor, n: torch.Tensor):
-    out = torch.zeros_like(x)
-    for b in range(x.shape[0]):
-        for t in range(n[b]):
-            out[b, 3 - t] = x[b, 3 - t] * 2.0
-    return out
-
-
-def diagonal(x: torch.Tensor, n: torch.Tensor):
-    out = torch.zeros(4, 4, 4)
-    for b in range(x.shape[0]):
-        for t in range(n[b]):
-            out[b, t, t] = 2.0 * b + t
-    return out
-
-
-def sparse(x: torch.Tensor, n: torch.Tensor):
-    """Go along the same elements with all samples: nothing is padded for each of them."""
-    out = torch.zeros(4, 8)
-    for b in range(n.shape[0]):
-        for t in range(n[b]):
-            out[b, t + 1] = x[t, 0]
-    return out
-
-
-def begun_by_elements(x: torch.Tensor, n: torch.Tensor):
-    out = torch.zeros_like(x)
-    for b in range(x.shape[0]):
-        for t in range(n[b] - 1, n[b]):
-            if t >= 0:
-                out[b, t] = x[b, t] * 2.0
-    return out
-
-
-def of_two_places(x: torch.Tensor, n: torch.Tensor):
-    """Let a variable that changes say where to end."""
-    out = torch.zeros_like(x)
-    m = 0
-    for b in range(x.shape[0]):
-        m = m + n[b]
-        for t in range(min(m, 3)):
-            out[b, t] = x[b, t] * 2.0
-    return out
-
-
-def with_a_length_of_its_own(x: torch.Tensor, n: torch.Tensor, h: torch.Tensor):
-    """Access the row in a loop that elements end, and so maybe never."""
-    out = torch.zeros(2, 4)
-    for b in range(x.shape[0]):
-        for t in range(n[b]):
-            for k in range(h[b]):
-                out[b, t % 4] += x[b, t, k]
-    return out
-
-
-def of_pairs(x: torch.Tensor, n: torch.Tensor):
-    """Access a row that is padded for one of two indices alone."""
-    out = torch.zeros(2, 2, 8)
-    for b in range(2):
-        for c in range(2):
-            for t in range(n[b, c]):
-                out[b, c, t + 1] = x[b, t]
-    return out
-
-
-def in_another_loop(x: torch.Tensor, n: torch.Tensor):
-    out = torch.zeros(3, 2, 8)
-    for h in range(3):
-        for b in range(x.shape[0]):
-            for t in range(n[b]):
-                out[h, b, t + 1] = x[b, t] * h
-    return out
-
-
-def with_a_list(x: torch.Tensor, n: torch.Tensor):
-    out = torch.zeros_like(x)
-    for b in range(x.shape[0]):
-        p = [x[b, 0] * 0.0] * 4
-        for t in range(n[b]):
-            p[t] = x[b, t]
-        for t in range(4):
-            out[b, t] = p[t]
-    return out
-
-
-def ends_itself(x: torch.Tensor, n: torch.Tensor):
-    """Store the length that it was ended by."""
-    for b in range(x.shape[0]):
-        for t in range(n[b]):
-            n[b] = 1
-            x[b, t] = 2.0 * t
-
-
-def scaled_after(x: torch.Tensor, n: torch.Tensor):
-    out = torch.zeros_like(x)
-    for b in range(x.shape[0]):
-        for t in range(n[b]):
-            out[b, t] = x[b, t] * 2.0
-        for t in range(x.shape[1]):
-            out[b, t] = out[b, t] + 1.0
-    return out
-
-
-def read_before(x: torch.Tensor, n: torch.Tensor):
-    out = torch.zeros_like(x)
-    for b in range(x.shape[0]):
-        for t in range(x.shape[1]):
-            x[b, t] = x[b, t] + 1.0
-        for t in range(n[b]):
-            out[b, t] = x[b, t] * 2.0
-    return out
-
-
-def told_on(x: torch.Tensor, n: torch.Tensor):
-    """Leave a variable for what follows."""
-    out, last = torch.zeros_like(x), torch.zeros(x.shape[0])
-    for b in range(x.shape[0]):
-        v = 0.0
-        for t in range(n[b]):
-            v = x[b, t] * 2.0
-            out[b, t] = v
-        for k in range(1):
-            last[b] = v
-    return out, last
-
-
 X = memory([[1.0, 2.0, 3.0, 4.0], [5.0, -6.0, 7.0, 8.0]])
 Y = memory([[1.0, 2.0, 3.0], [5.0, 6.0, 7.0]])
 CUBE = memory([[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 8.0]]])
+Z = memory([[1.0, 0.5, 3.0, 2.0], [4.0, -6.0, 1.0, 8.0]])
+FOUR, EIGHT = memory([1.0, 2.0, 3.0, 4.0]), memory([0.0] * 8)
 AT = memory([[2, 0, 2, 3], [1, 2, 3, 0]], INT64)
 N = memory([3, 2], INT64)
+ENDS = memory([[2, 0, 0, 0], [3, 0, 0, 0]], INT64)
 SHORT = memory([2, 1], INT64)
 
 
-def made_longer(function: Function, *arguments: object, target=GPU) -> str:
+def made_longer(function: Function, *arguments: object, target=GPU, changed=lambda program: program) -> str:
     """Return the loops that go along all of an axis then, and were ended by elements."""
     grid = GRID if target is GPU else {}
     program = canonical(lower(define(function), Signature(tuple(map(argument_type, arguments)), **grid)), sizes=True)
-    longer, _ = with_padded_rows(program, target)
+    longer, _ = with_padded_rows(changed(program), target)
     ends = ((node.index.name, node.stop) for node in walk(longer.body) if isinstance(node, For))
     found = (name for name, stop in ends if isinstance(stop, Apply) and stop.operator.name == "maximum")
     return "".join(sorted(found))
@@ -332,15 +122,88 @@ def made_longer(function: Function, *arguments: object, target=GPU) -> str:
         (of_pairs, (X, memory([[1, 2], [3, 0]], INT64)), ""),
         (in_another_loop, (X, N), "t"),
         (with_a_list, (X, N), ""),
-        (ends_itself, (X, N), ""),
+        (ends_itself, (X, ENDS), ""),
         (scaled_after, (X, N), ""),
         (read_before, (X, N), ""),
         (told_on, (X, N), ""),
+        (filled, (X, N), "t"),
+        (stored_beside, (X, N), ""),
+        (ended_late, (X, N), ""),
+        (filled_before, (X, N), ""),
+        (summed_before, (X, N, Z), ""),
+        (changed_before, (X, N), ""),
+        (divided_by_a_sum, (X, N), ""),
+        (with_lengths_stored_over, (X, ENDS), ""),
+        (cut_short, (X, N, 2), "t"),
+        (begun_late, (X, N), ""),
+        (with_a_variable, (X, N), "t"),
+        (triangle, (CUBE, SHORT), ""),
+        (scaled_inside, (CUBE, SHORT), "t"),
+        (scaled_by_an_element, (CUBE, SHORT, FOUR), ""),
+        (scaled_by_its_element, (CUBE, SHORT, FOUR), "t"),
+        (twice_inside, (CUBE, SHORT), "t"),
+        (marked, (CUBE, SHORT, EIGHT), ""),
+        (marked_in_another_loop, (CUBE, SHORT, memory([0.0] * 12)), ""),
+        (marked_from_another_place, (CUBE, SHORT, memory([0.0] * 12)), ""),
     ],
 )
 def test_rows_are_made_longer_where_their_iterations_are_threads(function, arguments, loops):
     assert made_longer(function, *arguments) == loops
     same(function, *arguments)
+
+
+def with_length_read_by_the_loop(program: Program) -> Program:
+    """Let the loop itself read the element that ends it."""
+    lengths = {node.symbol: node.value for node in walk(program) if isinstance(node, Assign)}
+
+    def visit(node: Node) -> Node:
+        if isinstance(node, For) and isinstance(node.stop, Read) and node.stop.symbol in lengths:
+            return replace(node, stop=lengths[node.stop.symbol])
+        return replace(node, value=build.integer(0)) if isinstance(node, Assign) else node
+
+    return rewrite(program, visit)
+
+
+def with_length_that_is_set_in_the_loop(program: Program) -> Program:
+    """Let the variable that iterations set end the row, too: it begins as 9."""
+    (variable,) = {node.symbol for node in walk(program) if isinstance(node, Assign) and node.symbol.name == "m"}
+
+    def visit(node: Node) -> Node:
+        if isinstance(node, For) and node.index.name == "t":
+            return replace(node, stop=build.apply("minimum", node.stop, build.read(variable)))
+        if isinstance(node, For) and node.index.name == "b":
+            return replace(node, body=(Assign(symbol=variable, value=build.integer(9)), *node.body))
+        return node
+
+    return rewrite(program, visit)
+
+
+def with_length_read_inside(program: Program) -> Program:
+    """Let the length of the row end the loop inside, too, which reads it."""
+    (length,) = [node.value for node in walk(program) if isinstance(node, Assign) and isinstance(node.value, Load)]
+    length = replace(length, indices=(build.integer(0),))
+
+    def visit(node: Node) -> Node:
+        return replace(node, stop=length) if isinstance(node, For) and node.index.name == "h" else node
+
+    return rewrite(program, visit)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "change", "loops"),
+    [
+        (doubled, (X, N), with_length_read_by_the_loop, "t"),
+        (ends_itself, (X, ENDS), with_length_read_by_the_loop, ""),
+        (with_a_variable, (X, N), with_length_that_is_set_in_the_loop, ""),
+        (deeper, (CUBE, SHORT), with_length_read_inside, "h"),
+    ],
+)
+def test_the_condition_of_iterations_is_what_ended_the_loop(function, arguments, change, loops):
+    assert made_longer(function, *arguments, changed=change) == loops
+
+
+def test_iterations_beyond_the_axis_run_where_they_do_not_access_it():
+    same(marked, Memory([], (2, 2, 0), (0, 0, 1), FLOAT32), memory([4, 3], INT64), EIGHT)
 
 
 def test_draws_are_made_by_the_iterations_of_the_source():
