@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from brickwork.analysis.polynomial import SCALAR_LIMIT
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.effects import effects
@@ -78,25 +79,27 @@ def _most(loop: While, before: Sequence[Statement]) -> Iterator[Expression]:
             if step is not None and isinstance(step.by, Constant):
                 begin = _value(counter, before) or build.read(counter)
                 most = _length(step.operator, int(step.by.value), begin, compare, limit)
-                yield from () if most is None else (most,)
+                if most is not None:
+                    yield most
 
 
 @legality
 def _length(operator: str, by: int, begin: Expression, compare: str, limit: Expression) -> Expression | None:
-    """Return how many iterations there are at most while `counter <compare> limit`."""
-    above = compare in {"lt", "le"}
-    closed = build.integer(1 if compare in {"le", "ge"} else 0)
+    """Return how many iterations there are at most while `counter <compare> limit`.
+
+    Integers that the program names are not beyond those that gradients take, so that no difference wraps.
+    """
+    above, closed = compare in {"lt", "le"}, int(compare in {"le", "ge"})
+    if any(isinstance(end, Constant) and abs(end.value) > SCALAR_LIMIT for end in (begin, limit)):
+        return None
     match operator:
-        case "add" if (by > 0) == above:
+        case "add" if by > 0 if above else by < 0:
             way = build.sub(limit, begin) if above else build.sub(begin, limit)
-            whole = build.add(way, build.add(closed, build.integer(abs(by) - 1)))
-            turns = build.apply("floordiv", whole, build.integer(abs(by))) if abs(by) > 1 else whole
-            return build.apply("maximum", turns, build.integer(0))
+            whole = build.add(way, build.integer(closed + abs(by) - 1))
+            return build.apply("maximum", build.apply("floordiv", whole, build.integer(abs(by))), build.integer(0))
         case "mul" if by > 1 and above and isinstance(begin, Constant) and begin.value >= 1:
             return build.integer(BITS)
-        case "floordiv" if by > 1 and compare == "gt" and isinstance(limit, Constant) and limit.value >= 0:
-            return build.integer(BITS)
-        case "floordiv" if by > 1 and compare == "ge" and isinstance(limit, Constant) and limit.value >= 1:
+        case "floordiv" if by > 1 and not above and isinstance(limit, Constant) and limit.value >= closed:
             return build.integer(BITS)
         case _:
             return None
@@ -105,15 +108,13 @@ def _length(operator: str, by: int, begin: Expression, compare: str, limit: Expr
 @legality
 def _value(symbol: Symbol, before: Sequence[Statement]) -> Expression | None:
     """Return what a variable holds after some statements, in terms of what has not changed since it was set."""
-    changed = frozenset[Symbol]()
+    changed = frozenset((symbol,))
     for statement in reversed(before):
-        if isinstance(statement, Assign) and statement.symbol == symbol:
-            value = effects(statement.value)
-            plain = not value.loads and not value.draws and not value.reads & (changed | {symbol})
-            return statement.value if plain else None
-        changed |= effects(statement).assigns
-        if symbol in changed:
-            return None
+        found = effects(statement)
+        if symbol in found.assigns:
+            stays = found.plain and not found.reads & changed
+            return statement.value if stays and isinstance(statement, Assign) else None
+        changed |= found.assigns
     return None
 
 
@@ -133,10 +134,10 @@ def _known(block: Block) -> dict[Symbol, tuple[Expression, ...]]:
         match statement:
             case Assign(symbol=symbol, value=value):
                 result[symbol] = _facts(value, result)
-            case If(condition=condition, then=then, otherwise=(Assign(symbol=symbol, value=value),)):
-                inner = _known(then)
-                if symbol in inner and (value == condition or build.is_constant(value, 0)):
-                    result[symbol] = (*_facts(condition, result), *inner[symbol])
+            case If(condition=condition, then=then, otherwise=(Assign(symbol=symbol, value=value),)) if (
+                value == condition
+            ):
+                result[symbol] = (*_facts(condition, result), *_known(then).get(symbol, ()))
             case _:
                 pass
     return result
