@@ -48,6 +48,7 @@ from brickwork.transform.scratch import ONCE
 from brickwork.transform.spelling import spelled
 from brickwork.transform.split_recurrences import chunk_version
 from brickwork.transform.split_reductions import split_version
+from brickwork.transform.split_rows import rows_version
 from brickwork.transform.wavefront import diagonals
 
 _UNUSED_NUMBER = 1 << 40
@@ -274,6 +275,11 @@ def _loop_parts(loop: Loop, view: _View) -> Iterator[Part]:
         pieces = replace(line, text=f"{first}{how}, in pieces that are joined afterwards")
         either = replace(line, text=f"{first}{how}, or in pieces if there are few iterations around it")
         yield Choice(split_version(index), "", (pieces,), (line,), (either,))
+    elif way is not None and way.role == Role.BLOCK.value and rows_version(index) in view.scheduled.choices:
+        several = "several blocks of threads an iteration, one loop in it after the other"
+        pieces = replace(line, text=f"{first}{several}")
+        either = replace(line, text=f"{line.text}, or several if there are few long ones")
+        yield Choice(rows_version(index), "", (pieces,), (line,), (either,))
     elif way is None and index in view.scheduled.carrying and chunk_version(index) in view.scheduled.choices:
         chunks = replace(line, text=f"{first}in order, in chunks that run in parallel once it is known how they begin")
         either = replace(line, text=f"{first}in order, or in chunks if there are few iterations around it")

@@ -67,6 +67,7 @@ from brickwork.transform.scratch import Names, identity, joins, names_of
 from brickwork.transform.shared_locals import share_locals, used_tables
 from brickwork.transform.split_recurrences import Chunks, split_recurrences
 from brickwork.transform.split_reductions import nested, split_reductions
+from brickwork.transform.split_rows import split_rows
 from brickwork.transform.verbs.rfactor import MOST_PIECES
 
 Symbols = frozenset[Symbol]
@@ -366,7 +367,9 @@ class _Outliner:
                 return (self.of_lengths(whole, levels, lists, facts),)
             if carried != body:
                 return (self.nest(nested(levels, carried), facts),)
-        if (found := split_reductions(levels, self.places, self.names, careful=self.careful)) is not None:
+        found = split_reductions(levels, self.places, self.names, careful=self.careful)
+        found = found or split_rows(levels, self.places, self.names, self.target, careful=self.careful)
+        if found is not None:
             inside = (*facts, *found.facts)
             parts = (*found.made, *(self.nest(part, inside) for part in found.nests))
         elif (found := replicate_reductions(levels, self.names)) is not None:

@@ -113,7 +113,7 @@ def split_reductions(levels: Sequence[For], places: Partition, names: Names, *, 
     steps = build.product(counted)
     lengths = [build.product([longest(each, levels) for each in chain]) for chain in chains]
     length = reduce(lambda one, two: build.apply("maximum", one, two), lengths)
-    pieces = _pieces(steps, length, limits)
+    pieces = pieces_of(steps, length, limits)
     cutter = _Cutter(tuple(levels), tuple(chains), names, tuple(counts), limits)
     made = cutter.tensors(pieces, total)
     tensors = tuple(item.tensor for item in made)
@@ -131,18 +131,18 @@ def split_reductions(levels: Sequence[For], places: Partition, names: Names, *, 
     if effects(parts).fails:
         flag, allocate = names.tensor("failed", INT64, 1)
         made = (*made, allocate)
-        nests = _lowered(flag, names), _raising(parts, flag, names), nested(outer, _unless(flag, joined, names))
+        nests = lowered(flag, names), raising(parts, flag, names), nested(outer, unless(flag, joined, names))
     return Split(condition, made, nests, facts, split_version(loop.index))
 
 
-def _lowered(flag: Tensor, names: Names) -> For:
+def lowered(flag: Tensor, names: Names) -> For:
     """Return what says that no check has failed."""
     zero, once = build.integer(0), names.symbol(ONCE, INT64)
     return For(index=once, start=zero, stop=build.integer(1), body=(names.store(flag, zero, zero),), role=Role.PARALLEL)
 
 
 @legality
-def _raising(nest: For, flag: Tensor, names: Names) -> For:
+def raising(nest: For, flag: Tensor, names: Names) -> For:
     """Return a nest that says so before a check fails: what reads its results is not to store them then."""
 
     def change(statement: Statement) -> Block:
@@ -156,7 +156,7 @@ def _raising(nest: For, flag: Tensor, names: Names) -> For:
     return replace(nest, body=rewrite_statements(nest.body, change))
 
 
-def _unless(flag: Tensor, block: Block, names: Names) -> Block:
+def unless(flag: Tensor, block: Block, names: Names) -> Block:
     """Return what runs a block if no check has failed."""
     zero = build.integer(0)
     return (If(condition=build.apply("eq", names.load(flag, zero), zero), then=block),)
@@ -217,7 +217,8 @@ class _Cutter:
         """Return the nest that makes the partial results; `around` is the loop, or has it in a branch."""
         loop, piece = self.loop, self.index("piece")
         count = self.pieces(tensors)
-        part, *others = (self.piece(chain, build.read(piece), count) for chain in self.chains)
+        unit = self.limits.unit
+        part, *others = (in_pieces(chain, build.read(piece), count, unit) for chain in self.chains)
         starts = [Assign(symbol=item.symbol, value=identity(item), loc=loop.loc) for item in loop.reductions]
         stores: list[Statement] = [
             self.names.store(tensor, *self.places(piece), build.read(item.symbol))
@@ -228,16 +229,6 @@ class _Cutter:
         over = For(index=piece, start=build.integer(0), stop=count, body=(), role=role, loc=loop.loc)
         levels = (over, *self.levels) if self.wide else (*self.levels, over)
         return nested(levels, body)
-
-    def piece(self, chain: Sequence[For], piece: Expression, count: Expression) -> For:
-        """Return the loops of a chain for one of so many pieces of their iterations."""
-        total = count_of(*chain)
-        length = build.add(total, build.sub(build.mul(count, self.unit()), build.integer(1)))
-        step = build.apply("floordiv", length, build.mul(count, self.unit()))
-        if self.limits.unit > 1:
-            step = build.mul(step, self.unit())
-        first = build.mul(piece, step)
-        return cut(chain, first, build.apply("minimum", build.add(first, step), total))
 
     def joined(self, tensors: Sequence[Tensor]) -> For:
         """Return the loop that joins the partial results of an iteration."""
@@ -252,10 +243,6 @@ class _Cutter:
     def index(self, name: str) -> Symbol:
         """Return a new variable."""
         return Symbol(name, next(self.names.symbols), INT64)
-
-    def unit(self) -> Expression:
-        """Return the iterations of which a piece is a multiple."""
-        return build.integer(self.limits.unit)
 
     def pieces(self, tensors: Sequence[Tensor]) -> Expression:
         """Return the number of pieces."""
@@ -302,7 +289,7 @@ def _beside(loop: For, around: Statement, after: Block, places: Partition, level
     for item in after:
         match item:
             case For(reductions=found) if found == loop.reductions and not effects(item).stores:
-                if not _has_known_length(item, places, levels):
+                if not has_known_length(item, places, levels):
                     return
                 yield item
             case _:
@@ -325,14 +312,14 @@ def _together(loop: For, places: Partition, levels: Sequence[For]) -> Iterator[F
 def _continued(loop: For, places: Partition, levels: Sequence[For]) -> For | None:
     """Return the loop that is all there is in an accumulating one, if it can be cut, too."""
     match loop.body:
-        case (For() as inner,) if _has_known_length(inner, places, levels):
+        case (For() as inner,) if has_known_length(inner, places, levels):
             return inner
         case _:
             return None
 
 
 @legality
-def _has_known_length(loop: For, places: Partition, levels: Sequence[For]) -> bool:
+def has_known_length(loop: For, places: Partition, levels: Sequence[For]) -> bool:
     """Whether the host knows how long a loop is at most: that changes with the levels, not with what moves inside."""
     fixed = read_symbols((loop.start, loop.stop)) - {level.index for level in levels}
     return not fixed & assigned_symbols(levels[-1].body) and places.is_known(longest(loop, levels))
@@ -378,7 +365,18 @@ def _has_copies(loop: For) -> bool:
     return len({(item.symbol.name, item.operator) for item in loop.reductions}) < len(loop.reductions)
 
 
-def _pieces(steps: Expression, length: Expression, limits: Limits) -> Expression:
+def in_pieces(chain: Sequence[For], piece: Expression, count: Expression, unit: int) -> For:
+    """Return the loops of a chain for one of so many pieces of their iterations, each a multiple of some."""
+    total, whole = count_of(*chain), build.mul(count, build.integer(unit))
+    length = build.add(total, build.sub(whole, build.integer(1)))
+    step = build.apply("floordiv", length, whole)
+    if unit > 1:
+        step = build.mul(step, build.integer(unit))
+    first = build.mul(piece, step)
+    return cut(chain, first, build.apply("minimum", build.add(first, step), total))
+
+
+def pieces_of(steps: Expression, length: Expression, limits: Limits) -> Expression:
     """Return the number of pieces of each step, at least 1."""
     each = build.apply("maximum", steps, build.integer(1))
     wanted = build.apply("floordiv", build.integer(limits.enough), each)

@@ -116,7 +116,10 @@ def triangle(out: torch.Tensor) -> None:
 
 def test_rows_of_different_lengths_are_for_blocks():
     _, pieces, _ = pieces_of(triangle, memory([[0.0] * 3] * 3))
-    assert roles(kernels(pieces)[0]) == [Role.BLOCK, Role.THREAD]
+    assert [roles(kernel) for kernel in kernels(pieces)[:2]] == [
+        [Role.BLOCK, Role.BLOCK, Role.THREAD],
+        [Role.BLOCK, Role.THREAD],
+    ]
     agree(triangle, memory([[0.0] * 5] * 5))
 
 

@@ -1,0 +1,281 @@
+"""Few long rows, along which blocks go several times, are shared out among several blocks, and mean the same."""
+
+# pyright: basic
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+import brickwork as bw
+from brickwork.frontend.definition import define
+from brickwork.frontend.lower import lower
+from brickwork.ir.interpret import run_program
+from brickwork.ir.nodes import Allocate, If, Launch
+from brickwork.ir.signature import Signature
+from brickwork.ir.verify import verify_program
+from brickwork.ir.walk import walk
+from brickwork.transform import split_reductions, split_rows
+from brickwork.transform.pipeline import schedule_program
+from support.scheduling import GPU
+from support.tensors import argument_type, to_memory, to_tensor
+
+
+@pytest.fixture(autouse=True)
+def low_limits(monkeypatch):
+    few = split_reductions.Limits(few=8, least=2, unit=2, enough=12, most=3)
+    for name in ("EVEN", "RAGGED"):
+        monkeypatch.setattr(split_rows, name, few)
+    monkeypatch.setattr(split_rows, "few_iterations", lambda _target: 1)
+
+
+def softmax(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        m = -math.inf
+        for j in range(x.shape[1]):
+            m = max(m, x[i, j])
+        s = 0.0
+        for j in range(x.shape[1]):
+            s += math.exp(x[i, j] - m)
+        for j in range(x.shape[1]):
+            out[i, j] = math.exp(x[i, j] - m) / s
+    return out
+
+
+def centred(x: torch.Tensor, p: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros_like(x)
+    for i in range(p.shape[0] - 1):
+        s = 0.0
+        for j in range(p[i], p[i + 1]):
+            s += x[j]
+        s /= max(p[i + 1] - p[i], 1)
+        for j in range(p[i], p[i + 1]):
+            out[j] = x[j] - s
+    return out
+
+
+def means(x: torch.Tensor, p: torch.Tensor) -> torch.Tensor:
+    out = x.new_zeros(p.shape[0] - 1)
+    for i in range(p.shape[0] - 1):
+        s = 0.0
+        for j in range(p[i], p[i + 1]):
+            s += x[j]
+        out[i] = s / max(p[i + 1] - p[i], 1)
+    return out
+
+
+def lamb(p: torch.Tensor, g: torch.Tensor, starts: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Choose a variable by what was summed, which is assigned before, too."""
+    out, update = torch.zeros_like(p), torch.zeros_like(p)
+    for k in bw.prange(starts.shape[0] - 1):
+        pp, uu = 0.0, 0.0
+        for i in range(starts[k], starts[k + 1]):
+            update[i] = g[i] + p[i]
+            pp += p[i] * p[i]
+            uu += update[i] * update[i]
+        ratio = 1.0
+        if pp > 0.0 and uu > 0.0:
+            ratio = pp - uu
+        for i in range(starts[k], starts[k + 1]):
+            out[i] = p[i] - ratio * update[i]
+    return out, update
+
+
+def from_where_it_is_greatest(x: torch.Tensor) -> torch.Tensor:
+    """Search, and go on from the place."""
+    out = torch.zeros_like(x)
+    for i in range(x.shape[0]):
+        most, at = -100.0, 0
+        for j in range(x.shape[1]):
+            if x[i, j] > most:
+                most, at = x[i, j], j
+        for j in range(x.shape[1]):
+            out[i, j] = x[i, j] * at + most
+    return out
+
+
+def planes(x: torch.Tensor) -> torch.Tensor:
+    """Sum over two axes at once, behind a variable that is computed again."""
+    out = torch.zeros_like(x)
+    for n in range(x.shape[0]):
+        scale = x[n, 0, 0] + 1.0
+        s, t = 0.0, 0.0
+        for i in range(x.shape[1]):
+            for j in range(x.shape[2]):
+                s += x[n, i, j] * scale
+        mean = s / 2.0
+        for i in range(x.shape[1]):
+            for j in range(x.shape[2]):
+                t += abs(x[n, i, j] - mean)
+        if t > 3.0:
+            mean += scale
+            t = 3.0
+        for i in range(x.shape[1]):
+            for j in range(x.shape[2]):
+                out[n, i, j] = x[n, i, j] * t - mean
+    return out
+
+
+def again(x: torch.Tensor) -> torch.Tensor:
+    """Accumulate into one variable twice, and store what it is worth between the loops, and behind."""
+    out = x.new_zeros((x.shape[0], 3))
+    for i in range(x.shape[0]):
+        s = 1.0
+        for j in range(x.shape[1]):
+            s += x[i, j]
+        out[i, 0] = s
+        for j in range(1, x.shape[1]):
+            s += x[i, j] * 2.0
+        out[i, 1] = s
+        s *= 2.0
+        out[i, 2] = s
+    return out
+
+
+def names_used_again(x: torch.Tensor) -> torch.Tensor:
+    """Let each loop have a variable of the same name, which no other reads."""
+    out = torch.zeros_like(x)
+    for i in range(x.shape[0]):
+        s = 0.0
+        for j in range(x.shape[1]):
+            value = x[i, j] * 2.0
+            s += value
+        for j in range(x.shape[1]):
+            value = x[i, j] + s
+            out[i, j] = value
+    return out
+
+
+def in_place(x: torch.Tensor) -> None:
+    """Change the row that was read before."""
+    for i in range(x.shape[0]):
+        s = 0.0
+        for j in range(x.shape[1]):
+            s += x[i, j]
+        for j in range(x.shape[1]):
+            x[i, j] -= s
+
+
+def first_changes(x: torch.Tensor) -> None:
+    """Read first what the row changes: it would be another value if it was read again."""
+    for i in range(x.shape[0]):
+        first = x[i, 0]
+        s = 0.0
+        for j in range(x.shape[1]):
+            s += x[i, j]
+        for j in range(x.shape[1]):
+            x[i, j] -= s * first
+
+
+def one_after_the_other(x: torch.Tensor) -> torch.Tensor:
+    """Do something in order between the loops."""
+    out = torch.zeros_like(x)
+    for i in range(x.shape[0]):
+        s = 0.0
+        for j in range(x.shape[1]):
+            s += x[i, j]
+        t = 1.0
+        for k in range(3):
+            t = t * 0.5 + s
+        for j in range(x.shape[1]):
+            out[i, j] = x[i, j] - t
+    return out
+
+
+def choices(program):
+    return [node for node in walk(program) if isinstance(node, If) and node.version.startswith("pieces of rows")]
+
+
+def scheduled(function, *arguments):
+    signature = Signature(tuple(map(argument_type, arguments)), device="cuda", narrow=True, aligned=True)
+    pieces, _ = schedule_program(lower(define(function), signature), GPU)
+    verify_program(pieces)
+    return pieces
+
+
+def run(program, arguments):
+    memories = [*map(to_memory, arguments)]
+    results = run_program(program, memories, check=True)
+    return [*map(to_tensor, (*memories, *results))]
+
+
+def expected(function, arguments):
+    """What the program means as it is written."""
+    signature = Signature(tuple(map(argument_type, arguments)), device="cuda", narrow=True, aligned=True)
+    return run(lower(define(function), signature), arguments)
+
+
+def whole(*size):
+    return torch.randint(-3, 4, size, generator=torch.Generator().manual_seed(sum(size))).float()
+
+
+EVEN = [
+    (softmax, 5),
+    (from_where_it_is_greatest, 3),
+    (again, 4),
+    (names_used_again, 3),
+    (in_place, 3),
+]
+
+
+@pytest.mark.parametrize(("function", "launches"), EVEN)
+@pytest.mark.parametrize("size", [(2, 9), (1, 4), (1, 23), (8, 12), (3, 1), (9, 12), (0, 7), (3, 0)])
+def test_rows_in_pieces_mean_the_same(function, launches, size):
+    program = scheduled(function, whole(*size))
+    assert {sum(isinstance(node, Launch) for node in choice.then) for choice in choices(program)} == {launches}
+    x = whole(*size)
+    for one, other in zip(run(program, [x]), expected(function, [x]), strict=True):
+        assert torch.allclose(one, other)
+
+
+@pytest.mark.parametrize("size", [(2, 3, 5), (1, 1, 9), (1, 9, 1), (9, 3, 3), (2, 1, 1), (2, 4, 4)])
+def test_pieces_are_of_all_loops_that_are_shared_out_together(size):
+    x = whole(*size)
+    program = scheduled(planes, x)
+    assert choices(program)
+    for one, other in zip(run(program, [x]), expected(planes, [x]), strict=True):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("function", [centred, means])
+@pytest.mark.parametrize(
+    "ends", [[0, 20], [0, 3, 3, 18, 20], [2, 2], [0, 1, 2, 3], [5, 9, 19, 20], [0] * 12, [-4, 4], [0, 21], [3, 1, 7]]
+)
+def test_elements_may_end_rows_that_are_in_pieces(function, ends):
+    x, p = whole(20), torch.tensor(ends)
+    program = scheduled(function, x, p)
+    assert choices(program)
+    try:
+        wanted = expected(function, [x, p])
+    except IndexError:
+        with pytest.raises(IndexError):
+            run(program, [x, p])
+        return
+    for one, other in zip(run(program, [x, p]), wanted, strict=True):
+        assert torch.allclose(one, other)
+
+
+def test_variables_pass_from_loop_to_loop():
+    p, g, starts = whole(20), whole(20) - 1.0, torch.tensor([0, 0, 12, 20])
+    program = scheduled(lamb, p, g, starts)
+    assert choices(program)
+    for one, other in zip(run(program, [p, g, starts]), expected(lamb, [p, g, starts]), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_a_row_has_pieces_by_sizes_alone():
+    """None is for a piece of no iteration, but where a row is shorter than others may be."""
+    (choice, *_) = choices(scheduled(in_place, whole(2, 9)))
+    made = [node for node in choice.then if isinstance(node, Allocate)]
+    assert [item.tensor.name for item in made] == ["s_partial", "s_kept"]
+
+
+@pytest.mark.parametrize("function", [first_changes, one_after_the_other])
+def test_what_cannot_be_computed_again_or_alone_keeps_rows_whole(function):
+    x = whole(2, 9)
+    program = scheduled(function, x)
+    assert not choices(program)
+    for one, other in zip(run(program, [x]), expected(function, [x]), strict=True):
+        assert torch.equal(one, other)
