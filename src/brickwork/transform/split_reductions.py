@@ -10,7 +10,7 @@ Invariant: pieces depend on sizes alone, and are joined in a fixed order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 
@@ -37,6 +37,7 @@ from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import Partition
 from brickwork.transform.schedule.contract_loops import longest
+from brickwork.transform.schedule.lengths import by_axes
 from brickwork.transform.schedule.lockstep import runs_in_lockstep
 from brickwork.transform.schedule.register_tile import UNROLLED
 from brickwork.transform.scratch import ONCE, Names, identity, joins
@@ -95,7 +96,7 @@ def split_reductions(levels: Sequence[For], places: Partition, names: Names, *, 
     Loops of a `careful` body, which checks everything and hardly runs, stay whole.
     """
     last = levels[-1]
-    loop = _accumulating(levels, places)
+    loop = _accumulating(levels)
     if loop is None or _goes_together(loop) or (careful and effects(loop).fails):
         return None
     place = next(place for place, item in enumerate(last.body) if isinstance(item, For | If))
@@ -111,21 +112,28 @@ def split_reductions(levels: Sequence[For], places: Partition, names: Names, *, 
     total = build.product(counts)
     counted = [*counts[:-1], _steps(counts[-1], last.width)] if limits in {DEEP, TILES, TOGETHER} else counts
     steps = build.product(counted)
-    lengths = [build.product([longest(each, levels) for each in chain]) for chain in chains]
-    length = reduce(lambda one, two: build.apply("maximum", one, two), lengths)
-    pieces = pieces_of(steps, length, limits)
+    inside = {level.index for level in levels} | assigned_symbols(last.body)
+    if Partition(places.device | inside).is_known(loop.start, loop.stop):
+        lengths = [build.product([longest(each, levels) for each in chain]) for chain in chains]
+        length = most = reduce(lambda one, two: build.apply("maximum", one, two), lengths)
+    elif wide and (found := by_axes(loop, levels)) is not None:
+        length, most = found
+    else:
+        return None
+    pieces = pieces_of(steps, most, limits)
     cutter = _Cutter(tuple(levels), tuple(chains), names, tuple(counts), limits)
     made = cutter.tensors(pieces, total)
     tensors = tuple(item.tensor for item in made)
-    joined = (*before, _in_place_of(loop, cutter.joined(tensors), around), *after)
+    join = cutter.joined(tensors)
+    joined = (*before, _in_place_of(loop, lambda _: join, around), *after)
     if not _may_join(joined, limits.joined):
         return None
     enough = build.apply("ge", length, build.integer(2 * limits.least))
     some = build.apply("ge", steps, build.integer(1))
     few = build.apply("le", steps, build.integer(limits.few))
     condition = build.apply("logical_and", build.apply("logical_and", some, few), enough)
-    most = 1 if limits.joined is Role.BLOCK else JOINED_LANES
-    outer = [replace(level, role=limits.joined, width=min(level.width, most), across=0) for level in levels]
+    lanes = 1 if limits.joined is Role.BLOCK else JOINED_LANES
+    outer = [replace(level, role=limits.joined, width=min(level.width, lanes), across=0) for level in levels]
     parts, facts = cutter.parts(before, around, tensors), (*cutter.facts(tensors),)
     nests: tuple[For, ...] = parts, nested(outer, joined)
     if effects(parts).fails:
@@ -218,7 +226,11 @@ class _Cutter:
         loop, piece = self.loop, self.index("piece")
         count = self.pieces(tensors)
         unit = self.limits.unit
-        part, *others = (in_pieces(chain, build.read(piece), count, unit) for chain in self.chains)
+        first, *others = (in_pieces(chain, build.read(piece), count, unit) for chain in self.chains)
+
+        def part(each: For) -> For:
+            return first if each == loop else in_pieces((each,), build.read(piece), count, unit)
+
         starts = [Assign(symbol=item.symbol, value=identity(item), loc=loop.loc) for item in loop.reductions]
         stores: list[Statement] = [
             self.names.store(tensor, *self.places(piece), build.read(item.symbol))
@@ -262,8 +274,8 @@ class _Cutter:
 
 
 @legality
-def _accumulating(levels: Sequence[For], places: Partition) -> For | None:
-    """Return the only loop in a nest, if it accumulates, stores nothing, and has bounds that the host knows.
+def _accumulating(levels: Sequence[For]) -> For | None:
+    """Return the only loop in a nest, if it accumulates and stores nothing.
 
     It may stand in a branch. What stands before it is run again where the pieces are joined: assignments alone.
     """
@@ -272,10 +284,7 @@ def _accumulating(levels: Sequence[For], places: Partition) -> For | None:
     if loop is None or not loop.reductions:
         return None
     others = [node for node in body if not any(inner is loop for inner in statements(node))]
-    if effects(others).fails or effects(loop).stores:
-        return None
-    inside = {level.index for level in levels} | assigned_symbols(body)
-    return loop if Partition(places.device | inside).is_known(loop.start, loop.stop) else None
+    return None if effects(others).fails or effects(loop).stores else loop
 
 
 @legality
@@ -336,15 +345,23 @@ def _only_loop(block: Block, tested: frozenset[Symbol]) -> For | None:
             return None if {item.symbol for item in loop.reductions} & tested else loop
         case [If(condition=condition, then=(inner,), otherwise=()), *_]:
             return _only_loop((inner,), tested | read_symbols(condition))
+        case [If(condition=condition, then=(For() as inner,), otherwise=(other,)), *_] if _is_again(inner, other):
+            return _only_loop((inner,), tested | read_symbols(condition))
         case _:
             return None
 
 
-def _in_place_of(loop: For, other: For, around: Statement) -> Statement:
-    """Return a statement with another loop in place of one in it."""
+@legality
+def _is_again(loop: For, other: Statement) -> bool:
+    """Whether a loop is another one once more, with the checks that it may do without."""
+    return isinstance(other, For) and replace(other, body=loop.body) == loop
+
+
+def _in_place_of(loop: For, other: Callable[[For], For], around: Statement) -> Statement:
+    """Return a statement with another loop in place of one in it, and of the same loop with checks."""
 
     def change(node: Statement) -> Block:
-        return (other,) if isinstance(node, For) and node.index == loop.index else (node,)
+        return (other(node),) if isinstance(node, For) and node.index == loop.index else (node,)
 
     return rewrite_statements((around,), change)[0]
 

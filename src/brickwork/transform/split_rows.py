@@ -30,20 +30,18 @@ from brickwork.ir.nodes import (
     Expression,
     For,
     If,
-    Load,
     Role,
-    Size,
-    Store,
     Symbol,
     Tensor,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, walk
+from brickwork.ir.walk import assigned_symbols
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.host_device_partition import Partition
 from brickwork.transform.persistent import few_iterations
 from brickwork.transform.schedule.contract_loops import longest
+from brickwork.transform.schedule.lengths import by_axes
 from brickwork.transform.schedule.lockstep import runs_in_lockstep
 from brickwork.transform.scratch import Names, identity, joins
 from brickwork.transform.split_reductions import (
@@ -70,15 +68,16 @@ RAGGED = replace(BLOCKS, few=16 * BLOCKS.few, enough=64 * BLOCKS.enough)
 class _Phase:
     """A loop that a block shares out, and what stands behind it.
 
-    `length` is how many iterations it has at most, with those of loops in it that are shared out with it, or the length
-    of an axis that all rows share if it is `ragged`. It has no more than `most` pieces, if that is known.
+    It has about `length` iterations, with those of loops in it that are shared out with it, at most as many as the
+    `longest`; if it is `ragged`, elements end it. It has no more than `most` pieces, if that is known.
     """
 
     loop: For
     behind: Block
     length: Expression
+    longest: Expression
     ragged: bool
-    most: Expression | None
+    most: Expression | None = None
 
 
 @dataclass(slots=True)
@@ -112,15 +111,15 @@ def split_rows(
     limits = RAGGED if ragged else EVEN
     counts = [count_of(level) for level in levels]
     rows = build.product(counts)
-    length = reduce(lambda one, two: build.apply("maximum", one, two), (phase.length for phase in phases))
-    count = _least([pieces_of(rows, length, limits), *(phase.most for phase in phases if phase.most is not None)])
+    length = _greatest([phase.length for phase in phases])
+    pieces = pieces_of(rows, _greatest([phase.longest for phase in phases]), limits)
+    count = _least([pieces, *(phase.most for phase in phases if phase.most is not None)])
     cutter = _Cutter(tuple(levels), first, condition, names, limits.unit, rows, count)
     nests = [*cutter.nests(phases)]
     if not cutter.joined(nests):
         return None
     # Each nest but one is a launch that a block for each row would do without: it is to take as long.
     enough = build.integer(max(len(nests) - 1, 1) * few_iterations(target))
-    enough = build.mul(rows, enough) if ragged else enough
     needed = build.apply("ge", length, enough)
     one, few, two = build.integer(1), build.integer(limits.few), build.integer(2)
     for asked in (build.apply("ge", rows, one), build.apply("le", rows, few), build.apply("ge", count, two)):
@@ -156,9 +155,9 @@ def _phase(loop: For, behind: Block, levels: Sequence[For], places: Partition) -
     nest = [loop, *_inside(loop)]
     if all(has_known_length(each, places, levels) for each in nest):
         length = build.product([longest(each, levels) for each in nest])
-        return _Phase(loop, behind, length, False, longest(loop, levels) if len(nest) > 1 else None)
-    sizes = [*dict.fromkeys(_axes(loop))]
-    return _Phase(loop, behind, _least(sizes), True, None) if sizes else None
+        return _Phase(loop, behind, length, length, False, longest(loop, levels) if len(nest) > 1 else None)
+    found = by_axes(loop, levels)
+    return None if found is None else _Phase(loop, behind, *found, True)
 
 
 def _inside(loop: For) -> Iterator[For]:
@@ -171,17 +170,12 @@ def _inside(loop: For) -> Iterator[For]:
             pass
 
 
+def _greatest(values: Sequence[Expression]) -> Expression:
+    return reduce(lambda one, two: build.apply("maximum", one, two), values)
+
+
 def _least(values: Sequence[Expression]) -> Expression:
     return reduce(lambda one, two: build.apply("minimum", one, two), values)
-
-
-def _axes(loop: For) -> Iterator[Expression]:
-    """Yield the sizes of the axes along which the iterations of a loop access elements."""
-    for node in walk(loop.body):
-        if isinstance(node, Load | Store) and not node.tensor.is_local:
-            for axis, item in enumerate(node.indices):
-                if loop.index in read_symbols(item) and not effects(item).loads:
-                    yield Size(tensor=node.tensor, axis=axis)
 
 
 @legality

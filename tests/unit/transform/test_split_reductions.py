@@ -9,7 +9,7 @@ from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.effects import effects
 from brickwork.ir.interpret import run_program
-from brickwork.ir.nodes import Allocate, Constant, For, If, Launch, Reduction, Role, Size, Store, Symbol
+from brickwork.ir.nodes import Allocate, Apply, Constant, For, If, Launch, Reduction, Role, Size, Store, Symbol
 from brickwork.ir.operators import OPERATORS
 from brickwork.ir.signature import Signature
 from brickwork.ir.verify import verify_program
@@ -490,3 +490,89 @@ def test_what_is_checked_is_cut_and_joined_only_if_no_check_failed():
     (test,) = [node for node in walk(joined.body) if isinstance(node, If) and flag in effects(node.condition).loads]
     outside = [node for node in walk(joined.body) if isinstance(node, Store)]
     assert outside == [node for node in walk(test.then) if isinstance(node, Store)] != []
+
+
+def sums_of_rows(x: torch.Tensor, p: torch.Tensor, out: torch.Tensor) -> None:
+    """Rows share an axis."""
+    for i in range(p.shape[0] - 1):
+        for k in range(x.shape[1]):
+            s = 0.0
+            for e in range(p[i], p[i + 1]):
+                s += x[e, k]
+            out[i, k] = s
+
+
+def sums_of_samples(x: torch.Tensor, n: torch.Tensor, out: torch.Tensor) -> None:
+    """Each row has an axis of its own."""
+    for b in range(n.shape[0]):
+        for k in range(x.shape[2]):
+            s = 0.0
+            for e in range(n[b]):
+                s += x[b, e, k] * 2.0
+            out[b, k] = s
+
+
+def sums_of_loops_in_rows(x: torch.Tensor, p: torch.Tensor, out: torch.Tensor) -> None:
+    for i in range(p.shape[0] - 1):
+        for k in range(x.shape[1]):
+            s = 0.0
+            for e in range(p[i], p[i + 1]):
+                for m in range(1, 4):
+                    s += x[e, k] * m
+            out[i, k] = s
+
+
+def one_or_the_other(x: torch.Tensor, p: torch.Tensor, out: torch.Tensor) -> None:
+    for i in range(p.shape[0] - 1):
+        for k in range(x.shape[1]):
+            s = 0.0
+            if i % 2:
+                for e in range(x.shape[0]):
+                    s += x[e, k]
+            else:
+                for e in range(x.shape[0]):
+                    s += x[e, k] * 2.0
+            out[i, k] = s
+
+
+@pytest.mark.parametrize("function", [sums_of_rows, sums_of_loops_in_rows])
+@pytest.mark.parametrize("ends", [[0, 9], [0, 9, 9, 20], [3, 20, 4], [5, 5], [0, 21], [-2, 3]])
+def test_elements_may_end_sums_that_are_cut(function, ends):
+    x, p, out = torch.randint(-9, 9, (20, 2)).float(), torch.tensor(ends), torch.zeros(len(ends) - 1, 2)
+    assert _agree(function, x, p, out)
+
+
+@pytest.mark.parametrize("count", [[9], [0, 9, 4], [9, 9, 9], [10, 1], [-1, 2]])
+def test_elements_may_end_samples_that_are_cut(count):
+    x, n, out = torch.randint(-9, 9, (len(count), 9, 2)).float(), torch.tensor(count), torch.zeros(len(count), 2)
+    assert _agree(sums_of_samples, x, n, out)
+
+
+def test_different_loops_in_two_branches_are_no_loop_with_checks():
+    x, p, out = torch.randint(-9, 9, (20, 2)).float(), torch.tensor([0, 9, 20]), torch.zeros(2, 2)
+    assert not _agree(one_or_the_other, x, p, out)
+
+
+def _agree(function, *arguments):
+    """See that pieces do what the source says; return the launches that they are."""
+    pieces = pieces_of(function, *arguments)
+    signature = Signature(tuple(map(argument_type, arguments)), device="cuda", narrow=True, aligned=True)
+    results = []
+    for program in (lower(define(function), signature), pieces):
+        memories = [*map(to_memory, arguments)]
+        try:
+            run_program(program, memories, check=True)
+        except IndexError as error:
+            results.append(str(error))
+        else:
+            results.append(memories[2].data)
+    assert results[0] == results[1]
+    return parts_of(pieces)
+
+
+@pytest.mark.parametrize(("function", "shared"), [(sums_of_rows, True), (sums_of_samples, False)])
+def test_rows_that_share_an_axis_are_taken_to_be_parts_of_it(function, shared):
+    x = torch.ones(20, 2) if shared else torch.ones(2, 9, 2)
+    program = pieces_of(function, x, torch.tensor([0, 9, 9]), torch.zeros(2, 2))
+    (choice, *_) = [node for node in walk(program) if isinstance(node, If) and node.version.startswith("pieces")]
+    assert shared == any(isinstance(n, Apply) and n.operator.name == "floordiv" for n in walk(choice.condition))

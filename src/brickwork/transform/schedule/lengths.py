@@ -11,14 +11,14 @@ for what they are assigned. This is for choices between schedules: no proof rest
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import product
 
 from brickwork.ir import build
 from brickwork.ir.answers import Answers
 from brickwork.ir.effects import effects
-from brickwork.ir.nodes import Apply, Assign, Block, Constant, Expression, For, Read, Size, Symbol
+from brickwork.ir.nodes import Apply, Assign, Block, Constant, Expression, For, Load, Read, Size, Store, Symbol
 from brickwork.ir.walk import assigned_symbols, read_symbols, statements, substitute, walk
 from brickwork.records import dataclass
 
@@ -111,6 +111,30 @@ def lengths_in(block: Block) -> Lengths:
     times = Counter(node.symbol for node in assigned)
     once = {node.symbol: node.value for node in assigned if times[node.symbol] == 1}
     return Lengths(assigned_symbols(block), once)
+
+
+def by_axes(loop: For, levels: Sequence[For]) -> tuple[Expression, Expression] | None:
+    """Return how long a loop that elements end is on average and at most, by the axes along which it accesses elements.
+
+    It stands in the last of the `levels`. Its iterations for all of these share an axis, as rows of a sparse matrix do,
+    unless an access has another axis for these, as rows that are padded have.
+    """
+    lengths = lengths_in(levels[-1].body)
+    if not lengths.comes_from_data(loop):
+        return None
+    ends = read_symbols((lengths.resolved(loop.start), lengths.resolved(loop.stop)))
+    around = {level.index: build.iterations(level.start, level.stop) for level in levels if level.index in ends}
+    rows = build.apply("maximum", build.product([build.integer(1), *around.values()]), build.integer(1))
+    found: dict[Expression, Expression] = {}
+    for node in walk(loop.body):
+        if not isinstance(node, Load | Store) or node.tensor.is_local:
+            continue
+        for axis, item in enumerate(node.indices):
+            if loop.index in read_symbols(item) and not effects(item).loads:
+                size = Size(tensor=node.tensor, axis=axis)
+                others = read_symbols((*node.indices[:axis], *node.indices[axis + 1 :]))
+                found[size] = size if others & around.keys() else build.apply("floordiv", size, rows)
+    return (_least([*found.values()]), _least([*found])) if found else None
 
 
 def _least(values: list[Expression]) -> Expression:
