@@ -1,4 +1,7 @@
-"""What must hold of every case scheduled for a GPU, without one: in the interpreter the pieces do as Python does."""
+"""What must hold of every case scheduled for a GPU, without one: in the interpreter the pieces do as Python does.
+
+After a check that fails they go on, as they do there (`support/launches.py`).
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,8 @@ from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.schedule import grid, long_sums, register_tile, shared_work
 from support.fuzz.case import Case, NumberArgument
 from support.fuzz.check import agreed_outcome, compare, is_small
-from support.fuzz.execute import in_interpreter, outcome, rewritten, signature_of
+from support.fuzz.execute import FAILURES, in_interpreter, outcome, rewritten, signature_of
+from support.launches import as_launched
 
 GPU = cuda_target((9, 0))
 FEW = replace(GPU, threads=1)
@@ -53,7 +57,7 @@ def examine_in_pieces(case: Case, folder: Path) -> Counter[str]:
         if agreed is None:
             return seen
         expected = agreed
-        found = outcome(in_interpreter(pieces), case)
+        found = outcome(as_launched(in_interpreter(pieces), FAILURES), case)
         if found.failure is None or expected.failure is None:
             compare("pieces", found, expected, case)
         seen["compared"] += 1

@@ -1,5 +1,6 @@
 """The suite, scheduled for a GPU and cut into pieces, means what the source says; races are watched for."""
 
+import contextlib
 import functools
 
 import pytest
@@ -15,9 +16,11 @@ from brickwork.ir.text import print_program
 from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
 from brickwork.target.cuda import cuda_target
+from brickwork.transform import outline
 from brickwork.transform.pipeline import schedule_program
 from support.forms import SIZES, forms
 from support.kernels import SUITE
+from support.launches import OutsideError, as_launched
 from support.tensors import LAYOUTS, argument_type, to_memory, to_tensor
 
 GPU = cuda_target((9, 0))
@@ -108,6 +111,40 @@ def test_what_one_thread_runs_after_what_another_checks_asks_for_failed_checks()
     for branch in (choice.then, choice.otherwise):
         kernels = [node.kernel for node in walk(branch) if isinstance(node, Launch)]
         assert all("passed" in {tensor.name for tensor in kernel.tensors} for kernel in kernels)
+
+
+def read_beside(a: torch.Tensor, x: torch.Tensor, p: torch.Tensor) -> None:
+    for i in range(x.shape[0]):
+        x[i] = a[p[i]]
+
+
+def launched(function, *arguments):
+    """Run the pieces of a program as a GPU does; return the memory of the tensors, and whether a check failed."""
+    signature = Signature(tuple(map(argument_type, arguments)), device="cuda", narrow=True, aligned=True)
+    pieces, _ = schedule_program(lower(define(function), signature), GPU)
+    given = [to_memory(item) if isinstance(item, torch.Tensor) else item for item in arguments]
+    try:
+        as_launched(run_program, (IndexError,))(pieces, given, check=True)
+    except IndexError:
+        return given, True
+    return given, False
+
+
+@pytest.mark.parametrize(("first", "result"), [(1.0, [1.0, 3.0, 3.0]), (7.0, None), (-4.0, None)])
+def test_launches_after_a_check_that_failed_access_nothing_that_it_was_for(first, result, monkeypatch):
+    arguments = torch.tensor([first, 2.0, 3.0]), torch.zeros(3), 5
+    given, failed = launched(read_again, *arguments)
+    assert to_tensor(given[1]).tolist() == (result or [0.0, 0.0, 0.0])
+    assert failed == (result is None)
+    monkeypatch.setattr(outline, "outlives_check", lambda block, places: False)
+    with pytest.raises(OutsideError) if failed else contextlib.nullcontext():
+        launched(read_again, *arguments)
+
+
+def test_threads_beside_one_that_failed_go_on():
+    given, failed = launched(read_beside, torch.tensor([1.0, 2.0]), torch.zeros(4), torch.tensor([1, 5, 0, 1]))
+    assert failed
+    assert to_tensor(given[1]).tolist() == [2.0, 0.0, 1.0, 2.0]
 
 
 @pytest.mark.parametrize(("function", "fast"), [(halved, False), (halved_at, True)])
