@@ -186,10 +186,10 @@ def _may_be_cut(first: Block, phases: Sequence[_Phase]) -> bool:
     """
     glue = [item for phase in phases for item in phase.behind]
     whole = effects([*first, *glue, *(phase.loop for phase in phases)])
-    if whole.draws or whole.rebinds or not all(isinstance(item, Assign | If) for item in first):
+    if whole.draws or whole.rebinds:
         return False
     between, again = effects([*first, *glue]), effects(first)
-    if between.fails or between.loops or between.declares or between.jumps:
+    if between.fails or between.loops or between.declares:
         return False
     return not again.stores and again.loads.isdisjoint(whole.stores)
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,13 +12,35 @@ import torch
 import brickwork as bw
 from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
+from brickwork.ir import build
+from brickwork.ir.dtypes import BOOL, FLOAT32, INT64
 from brickwork.ir.interpret import run_program
-from brickwork.ir.nodes import Allocate, If, Launch
+from brickwork.ir.nodes import (
+    Allocate,
+    Assign,
+    Check,
+    Draw,
+    Failure,
+    FailureKind,
+    For,
+    If,
+    Launch,
+    Load,
+    Local,
+    Random,
+    Rebind,
+    Role,
+    Store,
+    Symbol,
+    Tensor,
+    TensorType,
+)
 from brickwork.ir.signature import Signature
 from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
 from brickwork.transform import split_reductions, split_rows
 from brickwork.transform.pipeline import schedule_program
+from brickwork.transform.scratch import names_of
 from support.scheduling import GPU
 from support.tensors import argument_type, to_memory, to_tensor
 
@@ -279,3 +302,92 @@ def test_what_cannot_be_computed_again_or_alone_keeps_rows_whole(function):
     assert not choices(program)
     for one, other in zip(run(program, [x]), expected(function, [x]), strict=True):
         assert torch.equal(one, other)
+
+
+def changed_behind_a_loop(x: torch.Tensor) -> torch.Tensor:
+    """Change a variable that a row keeps where no loop that joins it is: a thread might read it too late."""
+    out = torch.zeros_like(x)
+    for i in range(x.shape[0]):
+        s = 0.0
+        for j in range(x.shape[1]):
+            s += x[i, j]
+        for j in range(x.shape[1]):
+            out[i, j] = x[i, j] - s
+        s *= 2.0
+        for j in range(x.shape[1]):
+            x[i, j] = s
+    return out
+
+
+def test_what_a_thread_keeps_no_other_may_still_read():
+    assert not choices(scheduled(changed_behind_a_loop, whole(2, 9)))
+
+
+I, P, T, U, V = (Symbol(name, number, FLOAT32 if number > 2 else INT64) for number, name in enumerate("iptuv", 1))
+ZERO, ONE = build.integer(0), build.constant(1.0, FLOAT32)
+X, Y = (
+    Tensor(name, number, TensorType(FLOAT32, 1, contiguous=True, unit_axis=0)) for number, name in ((1, "x"), (2, "y"))
+)
+ELEMENT = Load(tensor=X, indices=(ZERO,), access=1, dtype=FLOAT32)
+LIST = Local(tensor=replace(X, number=3, sizes=(2,)))
+DRAWN = Random(draw=Draw.UNIFORM, key=ZERO, counter=ZERO, extra=ZERO, site=0, dtype=FLOAT32)
+FAILS = Check(condition=build.constant(True, BOOL), failure=Failure(FailureKind.INDEX, ()))
+
+
+def given(symbol, value):
+    return Assign(symbol=symbol, value=value)
+
+
+def stored(tensor):
+    return Store(tensor=tensor, indices=(ZERO,), value=ONE, access=2)
+
+
+def loop(*body, role=Role.THREAD):
+    return For(index=P, start=ZERO, stop=build.integer(3), body=body, role=role)
+
+
+@pytest.mark.parametrize(
+    ("first", "inside", "behind", "may"),
+    [
+        ((given(T, ELEMENT),), stored(Y), stored(Y), True),
+        ((given(T, ELEMENT),), stored(X), stored(Y), False),
+        ((given(T, ELEMENT),), stored(Y), stored(X), False),
+        ((stored(Y),), stored(Y), stored(Y), False),
+        ((given(T, DRAWN),), stored(Y), stored(Y), False),
+        ((given(T, ONE),), given(T, DRAWN), stored(Y), False),
+        ((given(T, ONE),), stored(Y), given(T, DRAWN), False),
+        ((given(T, ONE),), Rebind(targets=(X, Y), sources=(Y, X)), stored(Y), False),
+        ((given(T, ONE),), stored(Y), FAILS, False),
+        ((FAILS,), stored(Y), stored(Y), False),
+        ((given(T, ONE),), FAILS, stored(Y), True),
+        ((given(T, ONE),), stored(Y), LIST, False),
+        ((LIST,), stored(Y), stored(Y), False),
+        ((given(T, ONE),), LIST, stored(Y), True),
+        ((given(T, ONE),), stored(Y), loop(given(T, ONE), role=Role.SEQUENTIAL), False),
+        ((loop(given(T, ONE), role=Role.SEQUENTIAL),), stored(Y), stored(Y), False),
+    ],
+)
+def test_what_may_be_computed_again_and_what_stands_alone(first, inside, behind, may):
+    phase = split_rows._Phase(loop(inside), (behind,), ZERO, ZERO, ragged=False)
+    assert split_rows._may_be_cut(first, [phase]) is may
+
+
+@pytest.mark.parametrize(
+    ("nests", "known", "left"),
+    [
+        ([("rows", given(U, ONE)), ("piece", given(V, build.read(U)))], (), "u"),
+        ([("piece", given(V, build.read(U)))], (U,), ""),
+        ([("piece", given(V, build.read(U))), ("rows", given(U, ONE))], (), None),
+        ([("piece", given(T, ONE)), ("rows", given(U, build.read(T)))], (T,), None),
+        ([("piece", given(T, ONE)), ("piece", given(V, ONE)), ("rows", given(U, build.read(T)))], (T,), None),
+        ([("piece", given(T, ONE)), ("piece", given(V, ONE)), ("rows", given(U, build.read(V)))], (V,), None),
+        ([("piece", given(T, ONE)), ("rows", given(T, ONE)), ("piece", given(V, build.read(T)))], (), "t"),
+    ],
+)
+def test_variables_that_are_read_later_are_left_by_rows(nests, known, left):
+    row = For(index=I, start=ZERO, stop=build.integer(3), body=(), role=Role.BLOCK)
+    first = tuple(given(symbol, ONE) for symbol in known)
+    cutter = split_rows._Cutter((row,), first, None, names_of((row,), 9), 1, build.integer(3), build.integer(2))
+    made = [split_rows._Nest((item,), loop() if kind == "piece" else None) for kind, item in nests]
+    assert cutter.joined(made) is (left is not None)
+    assert "".join(symbol.name for symbol in cutter.cells) == (left or "")
