@@ -58,8 +58,9 @@ from brickwork.transform.split_reductions import (
 )
 from brickwork.transform.verbs.split import count_of
 
-EVEN = BLOCKS
-"""Of rows whose length the host knows."""
+EVEN = replace(BLOCKS, few=BLOCKS.few // 8)
+"""Of rows whose length the host knows. A softmax of 16 long rows takes 0.105 ms in pieces on an H200, torch's with a
+block for each 0.416; of 64 rows 0.067 and 0.064."""
 RAGGED = replace(BLOCKS, few=16 * BLOCKS.few, enough=64 * BLOCKS.enough)
 """Of rows that elements begin or end: one may be as long as all others together, and pieces are for a warp each."""
 
