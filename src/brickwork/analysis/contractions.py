@@ -291,7 +291,10 @@ def _goes_over(loop: For, index: Expression, size: Size) -> bool:
 
 
 def grouped(body: Block, band: Sequence[Symbol]) -> tuple[Names, Names] | None:
-    """Return the loops of a band that one factor alone goes with, and those of the other; None if there are not two."""
+    """Return the loops of a band that one factor alone goes with, and those of the other; None if there are not two.
+
+    Of more factors than two the one of the innermost loop stays alone, and the others are computed as one.
+    """
     found = next((accumulation(item) for item in body if may_sum(item)), None)
     if found is None:
         return None
@@ -302,7 +305,10 @@ def grouped(body: Block, band: Sequence[Symbol]) -> tuple[Names, Names] | None:
     for each in sorted((names.of(factor) for factor in _factors(found[2])), key=len, reverse=True):
         if each & deep and not any((each & names.rows) <= other for other in groups):
             groups.append(each & names.rows)
-    if len(groups) != 2 or groups[0] <= groups[1]:
+    if len(groups) > 2:
+        alone = next((group for each in reversed(band) for group in groups if each in group), groups[0])
+        groups = [alone, frozenset[Symbol]().union(*(group for group in groups if group is not alone))]
+    if len(groups) != 2 or groups[0] <= groups[1] or groups[1] <= groups[0]:
         return None
     return groups[0] - groups[1], groups[1] - groups[0]
 

@@ -204,12 +204,13 @@ class Tile:
     def blocks(self) -> int:
         """Blocks that a multiprocessor is to have room for at once: in registers, if in shared memory.
 
-        Warps read what is computed while others wait for it, so long as sums take a quarter of the registers.
+        Warps read what is computed while others wait for it, if the registers of two blocks have room for sums and what
+        is read: a third is for addresses, and for what is multiplied.
         """
         many = self.right.size > GROUP_ROWS if self.left.meets else self.lags
         light = not (many or self.contraction.promotes)
         if not self.groups:
-            light = 4 * self.sums <= REGISTERS // (2 * self.threads)
+            light = 3 * (self.sums + self.read) <= 2 * REGISTERS // (2 * self.threads)
         return 2 if light and 2 * self.shared_bytes <= GROUP_SHARED_BYTES else 1
 
     @property
@@ -221,6 +222,13 @@ class Tile:
     def sums(self) -> int:
         """Registers of a thread for sums, and for those of a stage where each is summed up by itself."""
         return self.left.size * self.right.size // self.threads * (1 + self.contraction.promotes)
+
+    @property
+    def read(self) -> int:
+        """Elements that a thread reads for a stage of what is computed."""
+        computed = (side for side in self.sides if side.copied is None and not side.meets)
+        loads = ((side, sum(isinstance(node, Load) for node in walk(side.factor.value))) for side in computed)
+        return sum(side.size * self.staged // self.threads * count for side, count in loads)
 
     @property
     def spare_registers(self) -> int:

@@ -61,6 +61,11 @@ class _Writer:
         left = self._factor("a", [*batch, *rows], sums)
         right = self._factor("c", [*batch, *columns], sums)
         factors = [left, right]
+        far = ["f"] if some(0.1) else []
+        if far:
+            self.sizes["f"] = pick((1, 2, 3))
+            factors.append(self._tensor("e", self._whole(self.source.sample([*far, *sums], 1 + len(sums)))))
+            columns = [*far, *columns]
         if some(0.15):
             factors.append(
                 self._tensor("d", [(each, self.sizes[each]) for each in pick(([rows[-1]], [sums[0]], ["j"]))])
@@ -85,7 +90,8 @@ class _Writer:
             inner = _nested([*(heads[each] for each in sums), *masks], [f"s += {product}"])
             begun = pick(("0.0", "0.0", "1.0", element))
             inner = [f"s = {begun}", *inner, *self._after(element, rows)]
-            body = _nested([heads[each] for each in (*batch, *around)], inner)
+            inner = _nested([f"if {pick(('j <=', 'j >', '2 * j !='))} {rows[-1]}:"] if some(0.15) else [], inner)
+            body = self._triangle(_nested([heads[each] for each in (*batch, *around)], inner), rows[-1])
         self._tensor(
             "y", [(each, self.sizes[each]) for each in (*batch, *rows, *columns)], pick(RESULTS[: 3 if wide else 5])
         )
@@ -103,6 +109,15 @@ class _Writer:
             for each in loops:
                 chosen = self.extents.depths if each == "k" else self.extents.sides
                 self.sizes[each] = pick(chosen) if each in "ijk" else pick((1, 2, 3))
+
+    def _triangle(self, body: list[str], row: str) -> list[str]:
+        """Return a nest in which maybe the loop of columns, if it is inside that of rows, ends where a row does."""
+        head = next(line for line in body if line.strip().startswith("for j in"))
+        inside = any(line.strip().startswith(f"for {row} in") for line in body[: body.index(head)])
+        if not inside or not self._some(0.2):
+            return body
+        lower = head.partition("for j")[0] + f"for j in range(min({row} + 1, {self.sizes['j']})):"
+        return [lower if line == head else line for line in body]
 
     def _whole(self, loops: Sequence[str]) -> list[tuple[str, int]]:
         """Return an axis for each of some loops."""

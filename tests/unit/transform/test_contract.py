@@ -54,6 +54,16 @@ def batches(a: Tensor, b: Tensor, y: Tensor) -> None:
                     y[i * 2 + n, j * 2 + m] = s
 
 
+def three_factors(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(2):
+        for j in range(2):
+            for m in range(N):
+                s = 0.0
+                for k in range(N):
+                    s += a[i, k] * b[k, j] * a[k, m]
+                y[i * 2 + j, m] = s
+
+
 # ---------------------------------------------------------------- what must happen as written
 
 
@@ -343,6 +353,9 @@ def test_rows_columns_and_depth() -> None:
     nest = _nest(batches)
     assert nest is not None
     assert [[symbol.name for symbol in part] for part in (nest.rows, nest.columns)] == [["i", "n"], ["j", "m"]]
+    nest = _nest(three_factors)
+    assert nest is not None
+    assert [[symbol.name for symbol in part] for part in (nest.rows, nest.columns)] == [["i", "j"], ["m"]]
 
 
 @pytest.mark.parametrize("function", [plain, *ORDERED], ids=lambda item: item.__name__)

@@ -8,13 +8,14 @@ import torch
 
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.atomic_updates import find_updates
+from brickwork.ir import build
 from brickwork.ir.interpret import Memory, run_program
-from brickwork.ir.nodes import For, If, Kernel, Launch, Node, Program, Role
+from brickwork.ir.nodes import Assign, For, If, Kernel, Launch, Node, Program, Role
 from brickwork.ir.verify import verify_program
-from brickwork.ir.walk import rewrite, statements, walk
+from brickwork.ir.walk import read_symbols, rewrite, statements, walk
 from brickwork.transform.canonical.form import canonical
 from brickwork.transform.schedule.contract import ContractionPlanner
-from brickwork.transform.schedule.contract_loops import levelled
+from brickwork.transform.schedule.contract_loops import levelled, opened
 from brickwork.transform.schedule.lengths import lengths_in
 from brickwork.transform.schedule.schedule import Contract, Schedule, planned
 from brickwork.transform.verbs.apply import apply_schedule
@@ -234,3 +235,160 @@ def test_gradients_of_a_convolution_are_contractions(
     assert (nest.depth.index.name, [symbol.name for symbol in nest.rows]) == (depth, rows)
     assert Role.CONTRACT in {node.role for node in walk(tiles) if isinstance(node, For)}
     assert _result(tiles, given) == _result(program, given)
+
+
+def sums_begin_at_a_column(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(y.shape[0]):
+        for j in range(y.shape[1]):
+            s = 0.0
+            for k in range(max(0, j - 2), a.shape[1]):
+                s += a[i, k] * b[j, k]
+            y[i, j] = s
+
+
+@pytest.mark.parametrize("function", [sums_begin_at_a_column, contractions.transposed], ids=lambda item: item.__name__)
+def test_terms_of_a_tile_that_begin_anywhere_are_not_copied_in_chunks(function: Callable[..., None]) -> None:
+    """The host, which chooses between versions, knows no column."""
+    given = [memory([[0.0] * N] * N)] * (3 if function is sums_begin_at_a_column else 2)
+    program = canonical(program_of(function, *given))
+    (kernel,) = (node.kernel for node in walk(program) if isinstance(node, Launch))
+    planner = _planned(kernel)
+    (loop,) = kernel.body
+    assert isinstance(loop, For)
+    nest = planner.contracted(loop)
+    assert nest is not None
+    conditions = [*nest.chunks()]
+    assert not read_symbols(conditions) & {node.index for node in nest.band}
+    assert any(build.is_constant(item, 0) for item in conditions) == (function is sums_begin_at_a_column)
+
+
+# ---------------------------------------------------------------- conditions around all of an iteration
+
+
+def below_the_diagonal(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            if j <= i:
+                s = 1.0
+                for k in range(N):
+                    s += a[i, k] * b[k, j]
+                y[i, j] = s
+
+
+def of_some_rows_and_columns(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            if i + j != 3:
+                if a[i, j] > 2.0:
+                    s = 1.0
+                    for k in range(N):
+                        s += a[i, k] * b[k, j]
+                    y[i, j] = s
+
+
+def of_elements_that_are_there(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            if i + j < N:
+                s = 1.0
+                for k in range(N):
+                    s += a[i, k] * b[k, j] * a[i + j, j]
+                y[i, j] = s
+
+
+@pytest.mark.parametrize("function", [below_the_diagonal, of_some_rows_and_columns], ids=lambda item: item.__name__)
+def test_a_condition_around_all_is_asked_around_the_sum_and_what_follows(function: Callable[..., None]) -> None:
+    given = [memory([[1.0 * i * i + 3 * j + n for j in range(N)] for i in range(N)]) for n in range(3)]
+    program = canonical(program_of(function, *given))
+    tiles = _in_tiles(program)
+    verify_program(tiles)
+    assert any(node.role.is_tile for node in walk(tiles) if isinstance(node, For))
+    assert _result(tiles, given) == _result(program, given)
+
+
+def test_what_is_read_where_a_condition_holds_alone_is_not_read_elsewhere() -> None:
+    given = [memory([[1.0 * i + j + n for j in range(N)] for i in range(N)]) for n in range(3)]
+    program = canonical(program_of(of_elements_that_are_there, *given))
+    assert _result(_in_tiles(program), given) == _result(program, given)
+
+
+def otherwise_something_else(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            if j <= i:
+                s = 0.0
+                for k in range(N):
+                    s += a[i, k] * b[k, j]
+                y[i, j] = s
+            else:
+                y[i, j] = 1.0
+
+
+def no_sum(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            if j <= i:
+                y[i, j] = a[i, j] * b[i, j]
+
+
+def something_is_read_before(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            if i + j < N:
+                s = b[i + j, j]
+                for k in range(N):
+                    s += a[i, k] * b[k, j]
+                y[i, j] = s
+
+
+def something_is_stored_before(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            if j <= i:
+                y[i, j] = 1.0
+                s = 0.0
+                for k in range(N):
+                    s += a[i, k] * b[k, j]
+                y[i, j] += s
+
+
+def the_condition_changes(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        s = 1.0
+        for j in range(N):
+            if s > 0.0:
+                s = 0.0
+                for k in range(N):
+                    s += a[i, k] * b[k, j]
+                y[i, j] = s
+
+
+def something_stands_beside(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            y[i, j] = 1.0
+            if j <= i:
+                s = 0.0
+                for k in range(N):
+                    s += a[i, k] * b[k, j]
+                y[i, j] = s
+
+
+CLOSED = [
+    otherwise_something_else,
+    no_sum,
+    something_is_read_before,
+    something_is_stored_before,
+    the_condition_changes,
+    something_stands_beside,
+]
+
+
+@pytest.mark.parametrize("function", [below_the_diagonal, *CLOSED], ids=lambda item: item.__name__)
+def test_other_conditions_stay_around_all(function: Callable[..., None]) -> None:
+    program = program_of(function, *[memory([[0.0] * N] * N)] * 3)
+    (body,) = (node.body for node in walk(program) if isinstance(node, For) and node.index.name == "j")
+    found = opened(body)
+    assert (found == body) == (function in CLOSED)
+    if function is below_the_diagonal:
+        assert [type(item) for item in found] == [Assign, If, If]

@@ -59,7 +59,7 @@ from brickwork.target.matrix import (
     Form,
 )
 from brickwork.target.target import Target
-from brickwork.transform.schedule.contract_loops import levelled, longest, tiles, windows
+from brickwork.transform.schedule.contract_loops import levelled, longest, opened, tiles, windows
 from brickwork.transform.schedule.grid import GridPlanner
 from brickwork.transform.schedule.lengths import lengths_in
 from brickwork.transform.schedule.register_tile import TilePlanner, tile_conditions
@@ -123,8 +123,10 @@ class Nest:
                 size = Size(tensor=node.tensor, axis=node.tensor.type.rank - 1)
                 each = build.integer(max(CHUNK_BYTES // node.tensor.type.dtype.size, 1))
                 yield build.apply("eq", build.apply("mod", size, each), build.integer(0))
+        own = read_symbols(self.depth.start) & {node.index for node in self.band}
         for element in (*self.laid_out(0), *self.laid_out(1)):
-            numbers = [self.depth.start]
+            # A tile begins with the least start of its rows, which may be any.
+            numbers = [build.integer(1) if own else self.depth.start]
             if element.tensor.type.rank > 1:
                 numbers.append(Size(tensor=element.tensor, axis=element.tensor.type.rank - 1))
             for number in numbers:
@@ -203,7 +205,7 @@ class ContractionPlanner(TilePlanner):
     def contracted(self, loop: For) -> Nest | None:
         """Return the contraction of a nest, if there is one."""
         band = (*self.rectangle(loop),)
-        body = band[-1].body
+        body = opened(band[-1].body)
         if self.keeps_order(band):
             return None
         groups = grouped(body, [node.index for node in band])

@@ -11,16 +11,42 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from brickwork.analysis.contractions import is_monotone
+from brickwork.analysis.contractions import is_monotone, may_sum
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import Assign, Block, Expression, For, If, Role, Statement, Symbol
-from brickwork.ir.walk import read_symbols, rewrite_statements, statements, substitute
+from brickwork.ir.nodes import Assign, Block, Expression, For, If, Load, Role, Statement, Symbol
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements, substitute, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.matrix import RASTER
 from brickwork.transform.schedule.schedule import Contract
+
+
+@legality
+def opened(body: Block) -> Block:
+    """Return the body of a nest whose one condition is asked around the sum alone, and around what follows it.
+
+        if j <= i:                                s = 0.0
+            s = 0.0                               if j <= i:
+            for k ...: s += f * g          ->         for k ...: s += f * g
+            y[i, j] = s                           if j <= i: y[i, j] = s
+
+    What stands before the sum runs in any case then: it reads nothing.
+    """
+    match body:
+        case (If(condition=condition, then=then, otherwise=()),):
+            inner = opened(then)
+        case _:
+            return body
+    place = next((place for place, item in enumerate(inner) if may_sum(item)), None)
+    if place is None or read_symbols(condition) & assigned_symbols(inner):
+        return body
+    before, total, after = inner[:place], inner[place], inner[place + 1 :]
+    values = [item.value for item in before if isinstance(item, Assign)]
+    if len(values) < len(before) or any(isinstance(node, Load) for node in walk(values)):
+        return body
+    return (*before, *_where(condition, (total,)), *(_where(condition, after) if after else ()))
 
 
 @legality
@@ -94,7 +120,7 @@ def contract(loop: For, directive: Contract, analysis: Analysis, numbers: Iterat
         band.append(inner)
     if not names <= {node.index for node in band}:
         raise TypeError("the loops of a contraction stand directly in one another")
-    body = _marked(levelled(band[-1].body, band, sides), directive, analysis)
+    body = _marked(levelled(opened(band[-1].body), band, sides), directive, analysis)
     rows, columns = ([node for node in band if node.index in group] for group in (directive.rows, directive.columns))
     roles = [Role.CHUNKED_TILE if chunked else Role.TILE for chunked in directive.chunked]
     inner, across = _tiled(columns, directive.width, roles[1], body, numbers)
