@@ -7,11 +7,12 @@ Invariant: an unknown's definition holds in every state that the kernel can reac
 
 from __future__ import annotations
 
-from collections.abc import Generator, Hashable, Iterable, Mapping
+from collections.abc import Generator, Hashable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
 
 from brickwork.analysis import formula as logic
+from brickwork.analysis.bits import interval_of_bits
 from brickwork.analysis.formula import FALSE, TRUE, UNKNOWN, Comparison, Formula, atoms_of, both, either, negate
 from brickwork.analysis.polyhedral_model import (
     Choice,
@@ -85,6 +86,8 @@ class Values:
         self.ends: dict[Atom, tuple[Polynomial, Polynomial]] = {}
         """Of the indices of loops, outer ones first, what they begin with and end before."""
         self.factors: set[Atom] = set()
+        self.counts: set[Atom] = set()
+        """What natural numbers are shifted to the left by, and what bounds that."""
         self.degree = 1
         self.wrapped: set[Polynomial] = set()
         """What may differ from the machine's value."""
@@ -192,10 +195,15 @@ class Values:
 
     def _fits_in_loops(self, polynomial: Polynomial) -> bool:
         """Whether a polynomial fits 64 bits at all turns of loops, whose indices lie between their ends."""
+        return self._in_loops(polynomial).fits
+
+    @legality
+    def _in_loops(self, polynomial: Polynomial) -> Interval:
+        """Return an interval around a polynomial's values, by the ends of loops where these tell it."""
         least, most = (self._extreme(polynomial, most=most) for most in (False, True))
         if least is None or most is None:
-            return False
-        return Interval(self.interval(least).low, self.interval(most).high).fits
+            return self.interval(polynomial)
+        return Interval(self.interval(least).low, self.interval(most).high).meet(self.interval(polynomial))
 
     @legality
     def _extreme(self, polynomial: Polynomial, *, most: bool) -> Polynomial | None:
@@ -320,6 +328,8 @@ class Values:
                 if mask & (mask + 1) == 0:
                     return self.divide(left, number(mask + 1))[1]
                 return self.unknown(depth, Interval(0, mask), Interval(0, mask))
+            case (("shift_left" | "shift_right" | "bit_length"), _):
+                return self._of_bits(name, operands)
             case "bit_xor", [left, right]:
                 return self._exclusive(self.exact(left), self.exact(right))
             case _:
@@ -335,11 +345,22 @@ class Values:
         self.exclusive[next(iter(value.atoms()))] = Exclusive(left, right)
         return value
 
+    def _of_bits(self, name: str, operands: Sequence[Polynomial]) -> Polynomial:
+        """Return a number that is shifted, or how many bits one takes."""
+        operands = [self.exact(operand) for operand in operands]
+        around = [self._in_loops(operand) for operand in operands]
+        if name == "shift_left" and all(each.low is not None and each.low >= 0 for each in around):
+            self._bounds_of(operands[1].atoms(), self.counts)
+        value = self._derived((name, *operands), operands, interval_of_bits(name, around))
+        self.loose |= value.atoms()
+        return value
+
     def _product(self, left: Polynomial, right: Polynomial) -> Polynomial:
         for quotient, factor in ((left, right), (right, left)):
-            atom = only_atom(quotient)
-            if atom is not None and (known := self.quotients.get(atom)) is not None and known.divisor == factor:
-                return known.dividend - known.rest
+            if len(quotient.terms) == 1 and len(quotient.terms[0][0]) == 1:
+                ((atom,), times) = quotient.terms[0]
+                if (known := self.quotients.get(atom)) is not None and known.divisor == factor:
+                    return (known.dividend - known.rest).scale(times)
         result = left * right
         if not left.is_constant and not right.is_constant:
             self.degree = max((self.degree, *(len(monomial) for monomial, _ in result.terms)))
@@ -370,7 +391,7 @@ class Values:
         if bottom.is_constant and bottom.constant in {0, -1}:
             # -2**63 // -1 wraps. A division by 0 is never reached.
             return dividend.scale(-1), number(0)
-        inside, by = self.interval(top), self.interval(bottom)
+        inside, by = self._in_loops(top), self.interval(bottom)
         if by.low is not None and by.low >= 0:
             by = Interval(max(by.low, 1), by.high)
         if bottom == number(1):
@@ -391,7 +412,8 @@ class Values:
             self._define(quotient, self._rest_bounds(difference, bottom, by))
             self._define(rest, logic.equal(rest, difference))
             return quotient, rest
-        self._define(rest, self._rest_bounds(rest, bottom, by))
+        below = logic.at_least(top, rest) if positive and ahead else TRUE
+        self._define(rest, both(self._rest_bounds(rest, bottom, by), below))
         self.loose |= quotient.atoms() | rest.atoms()
         self.quotients[next(iter(quotient.atoms()))] = Quotient(dividend, bottom, rest)
         if positive and ahead:

@@ -21,9 +21,10 @@ from brickwork.analysis.invariants import (
 )
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.noted_indices import Ranges, noted_indices
-from brickwork.analysis.polyhedral_model import Access, Axis, Loop, Model
+from brickwork.analysis.polyhedral_model import Access, Axis, Loop, Model, is_parameter
 from brickwork.analysis.polynomial import (
     INT64_RANGE,
+    SIZE_LIMIT,
     Atom,
     IndexAtom,
     Interval,
@@ -74,19 +75,27 @@ def model_kernel(kernel: Kernel) -> tuple[Model, dict[Atom, Interval]]:
 
     Scalars are only assumed to be small where something cannot wrap then. Whether a polynomial is exact is asked of the
     intervals of its own atoms (`Values.exact`): one that may wrap in spite of the limits is an unknown, and the others
-    keep them.
+    keep them. No index of a tensor has more bits than numbers are shifted by to the left.
     """
-    assumed: dict[Atom, Interval] = {}
-    walker = _walked(kernel, assumed)
+    walker = _walked(kernel, {})
+    counts = {
+        atom: Interval(0, SIZE_LIMIT.bit_length() - 1)
+        for atom in sorted(walker.values.counts, key=order_of)
+        if is_parameter(atom)
+    }
+    assumed: dict[Atom, Interval] = counts
+    if counts:
+        walker = _walked(kernel, assumed)
     if walker.values.wrapped and (sizes := _small(walker.values, SizeAtom, walker.values.factors)):
-        assumed, walker = sizes, _walked(kernel, sizes)
+        assumed = {**sizes, **counts}
+        walker = _walked(kernel, assumed)
     if walker.values.wrapped and (scalars := _small(walker.values, ScalarAtom, walker.values.widening())):
-        limits = {**assumed, **scalars}
+        limits = {**assumed, **scalars, **counts}
         limited = _walked(kernel, limits)
         if len(limited.values.wrapped) < len(walker.values.wrapped):
             assumed, walker = limits, limited
     if walker.values.wrapped and (scalars := _small(walker.values, ScalarAtom, walker.values.widening(), SUMS_BITS)):
-        limits = {**_small(walker.values, SizeAtom, walker.values.factors, SUMS_BITS), **scalars}
+        limits = {**_small(walker.values, SizeAtom, walker.values.factors, SUMS_BITS), **scalars, **counts}
         limited = _walked(kernel, limits)
         if len(limited.values.wrapped) < len(walker.values.wrapped):
             assumed, walker = limits, limited

@@ -277,6 +277,10 @@ def _apply_integer(state: State, name: str, dtype: DType, operands: Sequence[str
             return emit(f"sub {kind} {_literal(INT64, 0, width)}, {first}")
         case "bit_not":
             return emit(f"xor {kind} {first}, {_literal(INT64, -1, width)}")
+        case "bit_length":
+            size = first if dtype is UINT64 else emit(f"call {kind} @llvm.abs.{suffix}({kind} {first}, i1 false)")
+            zeros = emit(f"call {kind} @llvm.ctlz.{suffix}({kind} {size}, i1 false)")
+            return emit(f"sub {kind} {_literal(INT64, 64, width)}, {zeros}")
         case "abs":
             return first if dtype is UINT64 else emit(f"call {kind} @llvm.abs.{suffix}({kind} {first}, i1 false)")
         case "shift_left" | "shift_right":

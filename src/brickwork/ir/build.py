@@ -168,6 +168,8 @@ def _fold_integers(name: str, dtype: DType, values: list[int], loc: Location) ->
         return constant(values[0] | values[1], dtype, loc)
     if name == "bit_xor":
         return constant(values[0] ^ values[1], dtype, loc)
+    if name == "bit_length":
+        return constant(values[0].bit_length(), dtype, loc)
     if name == "shift_left" and 0 <= values[1] < 64:
         return constant(values[0] << values[1], dtype, loc)
     return None

@@ -69,6 +69,8 @@ OPERATORS: dict[str, Operator] = _table(
     # by a Check that stands before.
     *((name, 2, (BOOL, *INTEGERS), Result.SAME) for name in ("bit_and", "bit_or", "bit_xor")),
     ("bit_not", 1, INTEGERS, Result.SAME),
+    # How many bits the absolute value takes: the least n for which it is below 2 ** n.
+    ("bit_length", 1, INTEGERS, Result.SAME),
     *((name, 2, INTEGERS, Result.SAME) for name in ("shift_left", "shift_right")),
     # Floating point. `round` is half to even. Domain errors give IEEE values.
     *_floats(1, "floor ceil trunc round sqrt cbrt exp exp2 expm1 log log2 log10 log1p"),

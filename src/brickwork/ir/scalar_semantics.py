@@ -362,6 +362,7 @@ INTEGERS: dict[str, Callable[..., Number]] = {
     "bit_or": _or,
     "bit_xor": _xor,
     "bit_not": _invert,
+    "bit_length": int.bit_length,
     "shift_left": _shift_left,
     "shift_right": _shift_right,
 }

@@ -67,6 +67,8 @@ def test_integer_corners():
     assert apply("mod", -7, 2) == 1
     assert apply("mod", 7, -2) == -1
     assert apply("pow", 3, 50) == 3**50 - (1 << 64) * ((3**50 + (1 << 63)) >> 64)
+    assert [apply("bit_length", n) for n in (0, 1, -1, 255, -256, HIGH, LOW)] == [0, 1, 1, 8, 9, 63, 64]
+    assert apply("bit_length", 2**64 - 1, dtype=UINT64) == 64
     assert apply("shift_left", 1, 63) == LOW
     assert apply("shift_left", 1, 64) == 0
     assert apply("shift_right", -5, 1000) == -1

@@ -262,8 +262,8 @@ _ONE: dict[str, tuple[Partial]] = {
 }
 
 _FLAT = (
-    "floordiv eq ne lt le gt ge logical_and logical_or logical_not bit_and bit_or bit_xor bit_not shift_left "
-    "shift_right floor ceil trunc round isnan isinf isfinite"
+    "floordiv eq ne lt le gt ge logical_and logical_or logical_not bit_and bit_or bit_xor bit_not bit_length "
+    "shift_left shift_right floor ceil trunc round isnan isinf isfinite"
 )
 
 RULES: dict[str, tuple[Partial | None, ...]] = {

@@ -139,6 +139,8 @@ class TripCounts:
                 return _either(self.of(then), self.of(otherwise))
             case Apply(operator=operator, operands=(operand,)) if operator.name == "neg":
                 return _applied("sub", _Bounds(build.integer(0), build.integer(0)), self.of(operand))
+            case Apply(operator=operator, operands=(operand,)) if operator.name == "bit_length":
+                return _length(self.of(operand))
             case Apply(operator=operator, operands=(left, right)):
                 return _applied(operator.name, self.of(left), self.of(right))
             case _:
@@ -222,6 +224,10 @@ def _applied(name: str, left: _Bounds, right: _Bounds) -> _Bounds:
             return _product(left, right)
         case "floordiv" if (divisor := _constant(right)) is not None and divisor.value > 0:
             return _Bounds(_both("floordiv", left.low, divisor), _both("floordiv", left.high, divisor))
+        case "floordiv" if left.low is not None and left.high is not None and right.low != right.high:
+            zero = build.integer(0)
+            ends = _Bounds(_both("minimum", left.low, zero), _both("maximum", left.high, zero))
+            return ends if _is_positive(right.low) else _UNKNOWN
         case "floordiv" if left.low is not None and left.high is not None:
             return _quotient(left.low, left.high, right)
         case "mod" if (divisor := _constant(right)) is not None and divisor.value > 0:
@@ -238,6 +244,25 @@ def _quotient(low: Expression, high: Expression, divisor: _Bounds) -> _Bounds:
     known = build.select(zero, build.integer(1), divisor.low)
     ends = [build.apply("floordiv", end, known) for end in (low, high)]
     return _Bounds(_both("minimum", *ends), _both("maximum", *ends))
+
+
+def _length(operand: _Bounds) -> _Bounds:
+    """Return the bounds of how many bits an integer has."""
+    zero = build.integer(0)
+    if operand.low is None or operand.high is None:
+        return _Bounds(zero, build.integer(INT64.bits))
+    return _Bounds(zero, _both("maximum", *(build.apply("bit_length", end) for end in (operand.low, operand.high))))
+
+
+def _is_positive(value: Expression | None) -> bool:
+    """Whether a number is at least 1: a literal, or the greater of one and another number."""
+    match value:
+        case Constant(value=number):
+            return number >= 1
+        case Apply(operator=operator, operands=operands) if operator.name == "maximum":
+            return any(map(_is_positive, operands))
+        case _:
+            return False
 
 
 def _constant(bounds: _Bounds) -> Constant | None:

@@ -6,8 +6,14 @@
         k += 1                               p = p + max(n - a, 0) * 2
         p += 2
 
-A variable counts along if each iteration adds the same integer to it, once, in the body of the loop itself. Invariant:
-a loop that gets an index ends after as many iterations as it counts, or because something fails.
+    while h < n:                             for u in range(bit_length((max(n, 1) - 1) // max(h, 1))):
+        y[h] = x[h]                              level = h << u
+        h *= 2                       ->          y[level] = x[level]
+                                             h = h << bit_length(...)
+
+A counter that is doubled or halved is the number that it begins with, shifted. A variable counts along if each
+iteration adds the same integer to it, once, in the body of the loop itself. Invariant: a loop that gets an index ends
+after as many iterations as it counts, or because something fails.
 """
 
 from __future__ import annotations
@@ -22,7 +28,7 @@ from brickwork.ir.nodes import Assign, Block, Constant, Expression, For, Stateme
 from brickwork.ir.walk import rewrite_statements, statements
 from brickwork.legality import legality
 from brickwork.transform.canonical.copies import substituted
-from brickwork.transform.canonical.steps import Step, is_fixed, limits, step_of
+from brickwork.transform.canonical.steps import SCALING, SHIFTING, Step, is_fixed, limits, step_of
 from brickwork.transform.scratch import Names
 
 
@@ -104,7 +110,71 @@ def _with_index(loop: While, names: Names) -> Block | None:
         if by * way > 0:
             beyond = way if compare in {"le", "ge"} else 0
             return _for(loop, step, by, build.add(limit, build.integer(beyond)), names)
+    return _shifted(loop, names)
+
+
+@legality
+def _shifted(loop: While, names: Names) -> Block | None:
+    """Return a `while` that a counter ends which is multiplied or divided by a power of two; None if it is not."""
+    for counter, compare, limit in limits(loop.condition):
+        step = step_of(loop, counter, SCALING | SHIFTING) if is_fixed(limit, loop) else None
+        bits = None if step is None else _bits(step)
+        most = None if step is None else _most(step, compare, limit)
+        if step is None or bits is None or most is None:
+            continue
+        turns = build.apply("bit_length", most)
+        if bits > 1:
+            turns = build.apply("floordiv", build.add(turns, build.integer(bits - 1)), build.integer(bits))
+        way = "shift_left" if step.operator in {"mul", "shift_left"} else "shift_right"
+        index, level = names.symbol("turn", INT64), names.symbol(counter.name, INT64)
+
+        def shifted(value: Expression, places: Expression, way: str = way, bits: int = bits) -> Expression:
+            return build.apply(way, value, build.mul(places, build.integer(bits)))
+
+        # Counters that are less than 1 never come to an end by being doubled, and end those that are halved.
+        first = shifted(build.read(counter), build.read(index))
+        first = Assign(symbol=level, value=_maximum(first, build.integer(1)), loc=loop.loc)
+        after = shifted(build.read(level), build.integer(1))
+        made = For(
+            index=index,
+            start=build.integer(0),
+            stop=turns,
+            body=(first, *_summed(loop.body, step, build.read(level), after)),
+            loc=loop.loc,
+        )
+        return (made, Assign(symbol=counter, value=shifted(build.read(counter), turns), loc=loop.loc))
     return None
+
+
+@legality
+def _bits(step: Step) -> int | None:
+    """Return by how many places a step shifts a variable; None if it does not, or not by a literal."""
+    if not isinstance(step.by, Constant):
+        return None
+    by = int(step.by.value)
+    if step.operator in SHIFTING:
+        return by if 0 < by < INT64.bits else None
+    return by.bit_length() - 1 if by > 1 and by & (by - 1) == 0 else None
+
+
+@legality
+def _most(step: Step, compare: str, limit: Expression) -> Expression | None:
+    """Return the integer that has as many bits as the counter is shifted until the condition fails, one by one.
+
+    `h << u <= m` is `2 ** u <= m // h`, and `h >> u >= m` is `2 ** u <= h // m`, for positive integers.
+    """
+    counter, zero, one = build.read(step.symbol), build.integer(0), build.integer(1)
+    if step.operator in {"mul", "shift_left"} and compare in {"lt", "le"}:
+        last = build.sub(_maximum(limit, one), one) if compare == "lt" else _maximum(limit, zero)
+        return build.apply("floordiv", last, _maximum(counter, one))
+    if step.operator in {"floordiv", "shift_right"} and compare in {"gt", "ge"} and isinstance(limit, Constant):
+        least = int(limit.value) + (1 if compare == "gt" else 0)
+        return build.apply("floordiv", _maximum(counter, zero), build.integer(least)) if least > 0 else None
+    return None
+
+
+def _maximum(left: Expression, right: Expression) -> Expression:
+    return build.apply("maximum", left, right)
 
 
 def _for(loop: While, step: Step, by: int, limit: Expression, names: Names) -> Block:

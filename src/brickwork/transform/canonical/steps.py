@@ -15,13 +15,14 @@ from brickwork.records import dataclass
 
 ADDING = frozenset({"add", "sub"})
 SCALING = frozenset({"mul", "floordiv"})
+SHIFTING = frozenset({"shift_left", "shift_right"})
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """What each iteration of a loop does to a variable, once, and at which place of the body.
 
-    `operator` is add, mul or floordiv; the variable is its first operand, and `by` the second.
+    `operator` is add, mul, floordiv or a shift; the variable is its first operand, and `by` the second.
     """
 
     symbol: Symbol
@@ -42,7 +43,7 @@ def step_of(loop: For | While, symbol: Symbol, operators: Collection[str] = ADDI
         case Assign(value=Apply(operator=operator, operands=(Read(symbol=left), by))) if left == symbol:
             name = operator.name
         case Assign(value=Apply(operator=operator, operands=(by, Read(symbol=right)))) if right == symbol:
-            name = "add" if operator.name == "add" else ""
+            name = operator.name if operator.name in {"add", "mul"} else ""
         case _:
             return None
     if name not in operators or not is_fixed(by, loop):
