@@ -369,8 +369,8 @@ def _quotient_links(
 ) -> list[Formula]:
     """Return what links quotients and remainders by one parameter in two iterations.
 
-    Equal remainders mean equal dividends, or dividends at least the divisor apart; with equal quotients too they mean
-    equal dividends.
+    What remainders leave of dividends is the divisor as often as the quotient says: equal where the quotients are, or
+    at least the divisor apart.
     """
     atoms = atoms_of(formulas)
     result: list[Formula] = []
@@ -387,14 +387,13 @@ def _quotient_links(
             if depth_of(atom) > depth
         }
         dividend = known.dividend.substitute({**moved, **other})
-        apart = known.dividend - dividend
-        same = equal(known.dividend, dividend)
-        rest_differs = negate(equal(known.rest, known.rest.substitute(other)))
-        quotient_differs = negate(equal(of_atom(quotient), of_atom(quotient).substitute(other)))
-        far = [at_least(apart.scale(sign), known.divisor) for sign in (1, -1)]
-        below = less(known.divisor, number(1))
-        result.append(either(rest_differs, same, *far, below))
-        result.append(either(rest_differs, quotient_differs, same))
+        apart = known.dividend - known.rest - dividend + known.rest.substitute(other)
+        steps = of_atom(quotient) - of_atom(quotient).substitute(other)
+        same = both(equal(steps, number(0)), equal(apart, number(0)))
+        after, ahead = (
+            both(at_least(steps.scale(sign), number(1)), at_least(apart.scale(sign), known.divisor)) for sign in (1, -1)
+        )
+        result.append(either(same, after, ahead, less(known.divisor, number(1))))
     return result
 
 

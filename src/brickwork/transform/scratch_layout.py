@@ -42,7 +42,7 @@ from brickwork.ir.nodes import (
 from brickwork.ir.walk import read_symbols, rewrite, statements, substitute, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
-from brickwork.transform.schedule.short_rows import SHORT_ROWS
+from brickwork.transform.schedule.short_rows import SHORT_LANES, SHORT_ROWS
 
 FAR = 2
 """How bad it is where no neighbours are accessed: 0 where threads access neighbours, 1 where one does turn by turn."""
@@ -108,12 +108,19 @@ def far_apart(kernel: Kernel, scratch: frozenset[Tensor]) -> frozenset[Tensor]:
 
 
 def _ways_of(kernel: Kernel, scratch: frozenset[Tensor]) -> dict[Tensor, list[_Way]]:
-    """Return how threads of a kernel, as it was scheduled, access each of these tensors."""
+    """Return how threads of a kernel, as it was scheduled, access each of these tensors.
+
+    An access stands in several versions of a kernel, of which the first one found is for most arguments: where it is
+    not seen how threads move there, the others say nothing.
+    """
     known, assigned = _definitions(kernel.body)
     result: dict[Tensor, list[_Way]] = {}
+    unseen: set[int] = set()
     for item in _accesses(kernel.body, None):
         way = item.ways(known, assigned) if item.access.tensor in scratch else None
-        if way is not None:
+        if way is None:
+            unseen.add(item.access.access)
+        elif way.number not in unseen:
             result.setdefault(item.access.tensor, []).append(way)
     return result
 
@@ -172,7 +179,6 @@ def _best(ways: Sequence[_Way], tensor: Tensor) -> Layout | None:
     skewed = [layout for layout in votes if layout is not None and layout.slope]
     if skewed:
         return max(skewed, key=lambda layout: votes[layout])
-    # An access stands in several versions of a kernel, of which the first one found is for most arguments.
     once = {way.number: way for way in reversed(ways)}.values()
     own = tensor.type.rank - 1
     axes = (own, *(layout.axis for layout in votes if layout is not None))
@@ -200,7 +206,7 @@ def _accesses(block: Block, around: For | None, turns: For | None = None) -> Ite
                 yield from _accesses(body, statement)
             case If(condition=condition, then=then, otherwise=otherwise, version=version):
                 yield from _found((condition,), around, turns)
-                ways = (otherwise, then) if version == SHORT_ROWS else (then, otherwise)
+                ways = (otherwise, then) if version in {SHORT_ROWS, SHORT_LANES} else (then, otherwise)
                 yield from (item for way in ways for item in _accesses(way, around, turns))
             case While(prelude=prelude, condition=condition, body=body):
                 yield from _found((condition,), around, turns)

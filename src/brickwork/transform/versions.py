@@ -18,7 +18,7 @@ from brickwork.transform.schedule.panels import panel_versions
 from brickwork.transform.schedule.register_tile import tile_conditions, tile_schedule
 from brickwork.transform.schedule.schedule import Schedule
 from brickwork.transform.schedule.shared_work import shared_conditions, shared_schedule
-from brickwork.transform.schedule.short_rows import SHORT_ROWS, short_schedules
+from brickwork.transform.schedule.short_rows import SHORT_LANES, SHORT_ROWS, short_schedules
 
 SHARED = "shared work"
 """The version with iterations that run together since they share most of their work."""
@@ -130,7 +130,7 @@ def _short(
     for schedule, needed in short_schedules(kernel.body, analysis, target, plain, wide=True):
         if (schedule, needed) not in rows:
             flat = flat_conditions(kernel.body, analysis, schedule)
-            yield "short", schedule, (*needed, *flat, *lane_conditions(kernel.body, analysis, schedule))
+            yield SHORT_LANES, schedule, (*needed, *flat, *lane_conditions(kernel.body, analysis, schedule))
 
 
 def _is_easy(kernel: Kernel, plain: Schedule, known: ArgumentFacts | None) -> bool:

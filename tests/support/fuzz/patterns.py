@@ -385,6 +385,41 @@ def _flat(writer: Writer) -> None:
     writer.close(2)
 
 
+def _sweeps(writer: Writer) -> None:
+    """Pairs along a row, as far apart as a level says, which doubles or halves; not all such pairs are apart."""
+    pick, scope = writer.scope.pick, writer.scope
+    array = some(writer, 2, 1, written=True)
+    size, most = array.sizes[-1], max(extent(array.sizes[-1]), 1)
+    loops = [over(writer, each) for each in array.sizes[:-1]]
+    form = pick(("for", "up", "down"))
+    writer.line({"for": f"for u in range({most.bit_length()}):", "up": "t = 1"}.get(form, f"t = {size.text} // 2"))
+    if form != "for":
+        writer.line(f"while t {pick(('< ' + size.text, '<= 3')) if form == 'up' else '> 0'}:")
+    writer.level += 1
+    if form == "for":
+        writer.line("t = 1 << u")
+    pair = writer.open(Head(f"range({size.text} // 2)", below(most // 2), most // 2))
+    low = pick(
+        (f"{pair.text} // t * 2 * t + {pair.text} % t",) * 3
+        + (f"{pair.text} // t * t + {pair.text} % t", f"{pair.text} ^ t")
+    )
+    place, other = Whole(f"({low})", _ANY), Whole(f"({low} + {pick(('t', 't', 't', '1'))})", _ANY)
+    one, two = (element(writer, array, [*loops, each]) for each in (place, other))
+    guards, scope.guards = [*scope.guards], []
+    if guards:
+        writer.line(f"if {' and '.join(dict.fromkeys(guards))}:")
+        writer.level += 1
+    writer.line(f"a, b = {one}, {two}")
+    writer.line(f"{one} = (a + b) % 7")
+    writer.line(f"{two} = (a {pick('-*')} b) % 5")
+    writer.level -= bool(guards)
+    writer.close(1)
+    if form != "for":
+        writer.line(pick(("t *= 2", "t = t << 1") if form == "up" else ("t //= 2", "t = t >> 1")))
+    writer.level -= 1
+    writer.close(len(loops))
+
+
 def _optional(writer: Writer) -> None:
     """An argument that may be None."""
     if writer.scope.optional is None:
@@ -476,6 +511,7 @@ _PATTERNS: tuple[Callable[[Writer], None], ...] = (
     _counted,
     _counted,
     _flat,
+    _sweeps,
     _borders,
     _borders,
     _lists,

@@ -22,7 +22,7 @@ def smooth_pattern(writer: SmoothWriter) -> None:
     source = writer.scope.pick(planes)
     writer.scope.guardable = False
     patterns = (_softmax, _online, _recurrence, _scores, _causal, _overwritten, _means, _extremes)
-    patterns += (_states, _scratch, _scattered)
+    patterns += (_states, _scratch, _scattered, _sweeps)
     writer.scope.pick(patterns)(writer, source)
     writer.scope.guardable = True
 
@@ -193,3 +193,27 @@ def _scattered(writer: SmoothWriter, source: Array) -> None:
                 writer.add(f"{kept}[{place}, {j}] * {source.name}[{i}, {j}]")
     with writer.loop(i, Whole("3", (3, 3))), writer.loop(j, Whole(str(columns), (columns, columns))):
         writer.add(f"{kept}[{i}, {j}] * {kept}[{i}, {j}]")
+
+
+def _sweeps(writer: SmoothWriter, source: Array) -> None:
+    """Rows of eight that are changed in place, pairs as far apart as a level says, which doubles or halves."""
+    i, j, h, low, kept, one, two = (writer.name() for _ in range(7))
+    pick = writer.scope.pick
+    with writer.loop(i, source.sizes[0]):
+        writer.line(f"{kept} = torch.zeros(8, dtype=torch.float64)")
+        with writer.loop(j, source.sizes[1]):
+            writer.line(f"{kept}[{j} % 8] += {source.name}[{i}, {j}]")
+        begin, test, step = pick((("1", "< 8", "*= 2"), ("4", ">= 1", "//= 2"), ("1", "<= 4", "<<= 1")))
+        writer.line(f"{h} = {begin}")
+        writer.line(f"while {h} {test}:")
+        writer.level += 1
+        with writer.loop(j, Whole("4", (4, 4))):
+            writer.line(f"{low} = {j} // {h} * 2 * {h} + {j} % {h}")
+            writer.line(f"{one}, {two} = {kept}[{low}], {kept}[{low} + {h}]")
+            linear = pick((True, False))
+            writer.line(f"{kept}[{low}] = {one} + {two} * {writer.element()}")
+            writer.line(f"{kept}[{low} + {h}] = {f'{one} - {two}' if linear else f'math.sin({one} * {two})'}")
+        writer.line(f"{h} {step}")
+        writer.level -= 1
+        with writer.loop(j, Whole("8", (8, 8))):
+            writer.add(f"{kept}[{j}] * {kept}[{j}]")

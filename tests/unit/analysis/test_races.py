@@ -118,6 +118,51 @@ def test_stores_in_steps_of_an_argument_are_apart_where_an_inner_loop_is_as_long
         assert loops["j"].independent
 
 
+def butterfly(width, *, step=2, apart=None, by=None):
+    """for s in range(count): h = width(s); for i in range(n): q = i // h * step * h + i % h; x[q] = x[q + apart]"""
+    make = KernelBuilder()
+    x, y, s, i = make.tensor("x", 1), make.tensor("y", 2), make.symbol("s"), make.symbol("i")
+    h, low = make.symbol("h"), make.symbol("low")
+    place = apply("mul", apply("mul", apply("floordiv", i, h), step), value(h) if by is None else by)
+    body = (
+        make.assign(low, apply("add", place, apply("mod", i, h))),
+        make.store(x, (low,), make.load(x, apply("add", low, value(h) if apart is None else apart))),
+        make.store(x, (apply("add", low, value(h) if apart is None else apart),), make.load(x, low)),
+    )
+    levels = make.loop(s, size(y, 0), make.assign(h, width(s)), make.loop(i, apply("floordiv", size(x, 0), 2), *body))
+    return make.kernel(levels)
+
+
+def power(s):
+    return apply("shift_left", 1, s)
+
+
+def test_butterflies_of_a_level_are_apart():
+    """Pairs lie as far apart as the level says, which is a power of two: no two pairs have an element in common."""
+    assert by_name(butterfly(power))["i"].independent
+    assert not by_name(butterfly(power))["s"].independent
+    assert by_name(butterfly(lambda s: apply("shift_left", 3, s)))["i"].independent
+    assert by_name(butterfly(lambda s: apply("add", apply("mul", s, 3), 1)))["i"].independent
+    assert by_name(butterfly(lambda s: apply("maximum", apply("shift_right", 1024, s), 1)))["i"].independent
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        butterfly(power, step=1),
+        butterfly(power, apart=1),
+        butterfly(power, apart=2),
+        butterfly(power, by=3),
+        butterfly(lambda s: apply("shift_left", apply("sub", s, 5), s)),
+        butterfly(lambda s: apply("shift_left", 1, apply("sub", s, 5))),
+        butterfly(lambda s: apply("sub", s, 5)),
+        butterfly(lambda s: apply("shift_right", -1024, s)),
+    ],
+)
+def test_other_pairs_may_meet(kernel):
+    assert not by_name(kernel)["i"].independent
+
+
 def test_overlapping_rows_of_a_flattened_store_collide():
     make = KernelBuilder()
     x, y, i, j = make.tensor("x", 1), make.tensor("y", 2), make.symbol("i"), make.symbol("j")

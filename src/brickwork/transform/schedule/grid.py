@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 
-from brickwork.analysis.polyhedral_model import Access
-from brickwork.analysis.polynomial import of_atom
+from brickwork.analysis.polyhedral_model import Access, Choice, Floor
+from brickwork.analysis.polynomial import IndexAtom, Polynomial, of_atom
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.effects import effects
@@ -44,6 +44,7 @@ from brickwork.transform.schedule.planner import (
     Planner,
     access_cost,
     is_long_computation,
+    moves_with,
     setting_out,
     straight,
     trip_count,
@@ -233,6 +234,33 @@ class GridPlanner(SharingPlanner):
                 return 2.0 if access.store else 1.0
         return access_cost(access, vectors)
 
+    def shared_cost(self, access: Access, vectors: set[Symbol]) -> float:
+        """Return about how long an access takes if threads of a block share these loops out."""
+        near = min((self.nearness(access, each.atom) for each in access.loops if each.node.index in vectors), default=1)
+        return min(self.access_cost(access, vectors), 2.0 * near if access.store else near)
+
+    def nearness(self, access: Access, atom: IndexAtom) -> float:
+        """Return what a read costs whose places remainders say, or that is one of a few in rows of literal places."""
+        unit = access.tensor.type.neighbours
+        varying = [place for place, axis in enumerate(access.axes) if moves_with(axis.value, atom)]
+        if unit is None or len(varying) != 1:
+            return 1.0
+        if varying[0] != unit:
+            return 1 / 2 if all(axis.value.is_constant for axis in access.axes[varying[0] + 1 :]) else 1.0
+        return NEIGHBOUR if abs(self.slope(access.axes[unit].value, atom)) == 1 else 1.0
+
+    def slope(self, value: Polynomial, atom: IndexAtom) -> int:
+        """Return how far an index moves with a loop's, but for where quotients change; 0 where that is unknown."""
+        total = value.factor((atom,))
+        for other in value.atoms():
+            origin = self.analysis.model.origins.get(other)
+            if isinstance(origin, Floor) and origin.remainder:
+                total += value.factor((other,)) * self.slope(origin.dividend, atom)
+            elif isinstance(origin, Choice):
+                ways = {self.slope(way, atom) for way in (origin.then, origin.otherwise)}
+                total += value.factor((other,)) * (ways.pop() if len(ways) == 1 else 0)
+        return total
+
     def goes_along(self, access: Access, loop: For) -> bool:
         """Whether an iteration goes along memory, so that what comes with an element is of use to its thread."""
         depth = next(around.atom.depth for around in access.loops if around.node.index == loop.index)
@@ -251,7 +279,7 @@ class GridPlanner(SharingPlanner):
     def cost(self, loop: For, vectors: tuple[For, ...]) -> float:
         """Return about how long a nest takes if these loops run in lanes; short loops run as often as they do."""
         chosen = {node.index for node in vectors}
-        return sum(self.access_cost(access, chosen) * self.often(access) for access in self.inside(loop))
+        return sum(self.shared_cost(access, chosen) * self.often(access) for access in self.inside(loop))
 
     def often(self, access: Access) -> float:
         """Return about how often an access is made."""

@@ -67,7 +67,7 @@ class Lengths:
     def leans(self, loop: For) -> bool:
         """Whether a loop is as long as the indices around it have come to, as the rows of a triangle are."""
         limits = [[leaf for factors in limit for leaf in factors] for limit in self._limits(loop)]
-        return any(all(isinstance(leaf, Read) or self._is_known(leaf) for leaf in leaves) for leaves in limits)
+        return any(all(effects((leaf,)).plain for leaf in leaves) for leaves in limits)
 
     def _is_known(self, *values: Expression) -> bool:
         return not read_symbols(values) & self.changing and not effects(values).loads

@@ -213,7 +213,7 @@ def access_cost(access: Access, vectors: set[Symbol]) -> float:
     scale = 2.0 if access.store else 1.0
     if atom is None:
         return scale
-    varying = [place for place, axis in enumerate(access.axes) if any(_varies(a, atom) for a in axis.value.atoms())]
+    varying = [place for place, axis in enumerate(access.axes) if moves_with(axis.value, atom)]
     if not varying:
         return scale / 16
     if varying == [access.tensor.type.neighbours]:
@@ -224,7 +224,7 @@ def access_cost(access: Access, vectors: set[Symbol]) -> float:
 def is_apart(access: Access) -> bool:
     """Whether the innermost loop's iterations access elements at no constant distance along memory."""
     atom = access.loops[-1].atom
-    varying = [place for place, axis in enumerate(access.axes) if any(_varies(a, atom) for a in axis.value.atoms())]
+    varying = [place for place, axis in enumerate(access.axes) if moves_with(axis.value, atom)]
     if varying != [access.tensor.type.neighbours]:
         return bool(varying)
     return not access.axes[varying[0]].value.factor((atom,))
@@ -258,7 +258,12 @@ def setting_out(access: Access, vectors: set[Symbol]) -> Iterator[tuple[For, Pol
 def varies_with(access: Access, loop: Symbol) -> bool:
     """Whether the element that is accessed depends on a loop's index."""
     atom = next((around.atom for around in access.loops if around.node.index == loop), None)
-    return atom is not None and any(_varies(item, atom) for axis in access.axes for item in axis.value.atoms())
+    return atom is not None and any(moves_with(axis.value, atom) for axis in access.axes)
+
+
+def moves_with(value: Polynomial, index: IndexAtom) -> bool:
+    """Whether an index of an access depends on that of a loop."""
+    return any(_varies(atom, index) for atom in value.atoms())
 
 
 def _varies(atom: Atom, index: IndexAtom) -> bool:
