@@ -13,6 +13,7 @@ from hypothesis import settings
 
 from brickwork.config import config
 from support.gpu import NO_GPU, end_if_lost, settle
+from support.scheduling import way
 
 settings.register_profile("suite", deadline=None)
 settings.load_profile("suite")
@@ -45,6 +46,19 @@ def shared_inductor(tmp_path_factory):
         patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(folder / "inductor"))
         patch.setenv("TORCHINDUCTOR_COMPILE_THREADS", "1")
         yield
+
+
+@pytest.fixture(autouse=True)
+def fresh_ways(request):
+    """Let tests that differ in their parameters alone share schedules, unless they patch what these depend on."""
+    test = request.node.nodeid.partition("[")[0]
+    if _SHARED.get("test") != test or "monkeypatch" in request.fixturenames:
+        way.cache_clear()
+    _SHARED["test"] = test
+
+
+_SHARED = {}
+"""Whose schedules are kept."""
 
 
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])

@@ -1,12 +1,14 @@
 """Rows that threads own, in shared memory: what a warp reads and stores for its threads is what they would."""
 
 import math
+from itertools import product
 
 import pytest
 import torch
 
 from cpu.test_entry_cuda_emulated import rig_of
 from support import emulated
+from support.sweep import sampled
 
 
 def running_sum(x: torch.Tensor) -> torch.Tensor:
@@ -85,8 +87,7 @@ def whole_warps(monkeypatch):
     monkeypatch.setattr(emulated, "WHOLE_WARPS", True)
 
 
-@pytest.mark.parametrize("function", STEPS)
-@pytest.mark.parametrize("columns", [4, 15, 16, 44, 53])
+@pytest.mark.parametrize(("function", "columns"), sampled(product(STEPS, [4, 15, 16, 44, 53]), 3))
 def test_stages_of_time(function, columns):
     x = values(32, columns)
     rig = rig_of(function, x)
@@ -94,8 +95,15 @@ def test_stages_of_time(function, columns):
     assert torch.equal(rig.call(x)[0], function(x))
 
 
-@pytest.mark.parametrize("function", [running_sum, backwards, in_place])
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16, torch.int32, torch.int8, torch.int64])
+@pytest.mark.parametrize(
+    ("dtype", "function"),
+    sampled(
+        product(
+            [torch.float64, torch.bfloat16, torch.float16, torch.int32, torch.int8],
+            [running_sum, backwards, in_place],
+        )
+    ),
+)
 def test_stages_of_other_types(function, dtype):
     x = values(32, 76, dtype)
     assert torch.equal(rig_of(function, x).call(x)[0], function(x))

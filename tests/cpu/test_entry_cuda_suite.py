@@ -25,6 +25,7 @@ from support.emulated import emulated_target
 from support.fake_cuda import CudaRig, Launched
 from support.forms import SIZES, USUAL, forms
 from support.kernels import SUITE, Case
+from support.sweep import sampled
 from support.tensors import LAYOUTS, argument_type, copy
 
 KEY = 123456789012345
@@ -112,7 +113,7 @@ def expected(case: Case, arguments: tuple[Any, ...]) -> list[torch.Tensor]:
     return [*results, *(item for item in arguments if isinstance(item, torch.Tensor))]
 
 
-@pytest.mark.parametrize(("name", "size", "layout"), forms())
+@pytest.mark.parametrize(("name", "size", "layout"), sampled(forms()))
 def test_what_is_launched_computes_what_the_source_says(name: str, size: str, layout: str) -> None:
     case = SUITE[name]
     arguments = arguments_of(case, SIZES[size], layout)

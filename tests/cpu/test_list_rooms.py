@@ -8,6 +8,7 @@ import torch
 
 import brickwork as bw
 from brickwork.config import config
+from support.sweep import sampled
 
 
 def copied(x: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
@@ -114,8 +115,10 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("function", "arguments"), PROGRAMS, ids=[each[0].__name__ for each in PROGRAMS])
-@pytest.mark.parametrize("check", ["", "interpret"])
+@pytest.mark.parametrize(
+    ("function", "arguments", "check"),
+    sampled([(*each, check) for check in ("", "interpret") for each in PROGRAMS], 2),
+)
 def test_compiled_code_agrees_with_python(function: Callable[..., Any], arguments: tuple[Any, ...], check: str) -> None:
     before, config.check = config.check, check
     try:

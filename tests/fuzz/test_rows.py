@@ -19,7 +19,7 @@ from support.fuzz.rows import draw_rows
 from support.lowering import argument_type
 from support.scheduling import AVX2, same
 
-PROGRAMS = int(os.environ.get("BRICKWORK_FUZZ_PROGRAMS", "60"))
+PROGRAMS = int(os.environ.get("BRICKWORK_FUZZ_PROGRAMS", "30"))
 FIRST = int(os.environ.get("BRICKWORK_FUZZ_SEED", "0"))
 BATCH = 30
 

@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+from itertools import product
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from brickwork.runtime.cuda_toolkit import find_tool
 from brickwork.target.cuda import cuda_target
 from support import contractions
 from support.ptx import assemble, program_for_gpu, ptx_of
+from support.sweep import sampled
 
 CAPABILITIES = [(7, 5), (8, 0), (8, 9), (9, 0), (10, 0), (12, 0)]
 SPILLED = 64
@@ -21,8 +23,9 @@ def matrices(dtype):
     return torch.zeros(64, 64, dtype=dtype), torch.zeros(64, 64, dtype=dtype)
 
 
-@pytest.mark.parametrize("capability", CAPABILITIES)
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+@pytest.mark.parametrize(
+    ("dtype", "capability"), sampled(product((torch.bfloat16, torch.float16, torch.float32), CAPABILITIES), 5)
+)
 def test_products_assemble(capability, dtype, tmp_path):
     target = cuda_target(capability)
     ptx = ptx_of([program_for_gpu(contractions.product, *matrices(dtype))], target)
@@ -69,8 +72,7 @@ def test_float32_is_three_products_whose_left_factor_is_split_in_registers():
     assert wgmma_of(ptx) == (0, 4)
 
 
-@pytest.mark.parametrize("capability", CAPABILITIES)
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+@pytest.mark.parametrize(("dtype", "capability"), sampled(product((torch.bfloat16, torch.float32), CAPABILITIES), 5))
 def test_factors_in_which_rows_and_terms_meet_assemble(capability, dtype, tmp_path):
     target = cuda_target(capability)
     given = torch.zeros(4, 64, dtype=dtype), torch.zeros(32, 4, 64, dtype=dtype)
@@ -110,8 +112,10 @@ def test_groups_read_for_a_stage_while_the_one_before_is_computed(function, dtyp
     assert loop.rindex("ld.global") > loop.rindex("st.shared")
 
 
-@pytest.mark.parametrize("capability", [(8, 0), (8, 6), (12, 0)])
-@pytest.mark.parametrize("dtypes", [(torch.float32, torch.bfloat16), (torch.bfloat16, torch.float32)])
+@pytest.mark.parametrize(
+    ("dtypes", "capability"),
+    sampled(product([(torch.float32, torch.bfloat16), (torch.bfloat16, torch.float32)], [(8, 0), (8, 6), (12, 0)])),
+)
 def test_stages_of_factors_in_parts_fit_each_machine(dtypes, capability, tmp_path):
     given = [torch.zeros(64, 64, dtype=dtype) for dtype in dtypes]
     target = cuda_target(capability)
@@ -161,15 +165,17 @@ def test_other_orders_are_refused():
         bw.op(order="reversed")
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 @pytest.mark.parametrize(
-    ("function", "more"),
-    [
-        (contractions.product, ()),
-        (contractions.transposed, ()),
-        (contractions.activated, (torch.zeros(64),)),
-        (contractions.masked, (torch.zeros(64, 64),)),
-    ],
+    ("dtype", "function", "more"),
+    sampled(
+        (dtype, *each)
+        for dtype in (torch.bfloat16, torch.float32)
+        for each in [
+            (contractions.transposed, ()),
+            (contractions.activated, (torch.zeros(64),)),
+            (contractions.masked, (torch.zeros(64, 64),)),
+        ]
+    ),
 )
 def test_groups_of_warps_run_on(function, more, dtype, tmp_path):
     tool = find_tool("ptxas")

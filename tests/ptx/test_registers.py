@@ -5,12 +5,13 @@ import pytest
 from benchmarks import registers
 from brickwork.diagnostics.errors import DeviceError
 from brickwork.runtime.cuda_toolkit import find_tool
+from support.sweep import sampled
 
 TILED = {"timex"}
 """Operators that have versions in tiles of matrix instructions, whose sums are in registers."""
 
 
-@pytest.mark.parametrize("architecture", registers.ARCHITECTURES)
+@pytest.mark.parametrize("architecture", sampled(registers.ARCHITECTURES, 3))
 def test_spills_stay_as_recorded(architecture):
     if find_tool("ptxas") is None:
         pytest.skip("there is no ptxas on this machine")

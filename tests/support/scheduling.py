@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import cast
 
 from brickwork.frontend.definition import define
@@ -70,17 +71,28 @@ def same(function: Callable[..., object], *arguments: object, may_alias: bool = 
     written before it.
     """
     types = tuple(map(argument_type, arguments))
-    program = lower(define(function), Signature(types, may_alias=may_alias))
+    program = way(function, Signature(types, may_alias=may_alias))
     written, failure = _outcome(program, arguments, check=False)
     for target in (AVX2, AVX512):
-        ways = schedule_program(program, target)[0]
+        ways = way(function, Signature(types, may_alias=may_alias), target)
         assert _outcome(ways, arguments, check=True) == (written, failure), target
     if not failure:
         signature = Signature(types, device="cuda", may_alias=may_alias, narrow=True, aligned=True)
-        pieces, _ = schedule_program(lower(define(function), signature), GPU)
+        pieces = way(function, signature, GPU)
         verify_program(pieces)
         assert _outcome(pieces, arguments, check=True) == (written, failure), "GPU"
     return written
+
+
+@lru_cache(maxsize=8)
+def way(function: Callable[..., object], signature: Signature, target: Target | None = None) -> Program:
+    """Return the program of a function, as it is written or as it is scheduled for a target.
+
+    The last ones are kept while one test goes on, unless it sets limits of the passes (`conftest.fresh_ways`).
+    """
+    if target is None:
+        return lower(define(function), signature)
+    return schedule_program(way(function, signature), target)[0]
 
 
 def _outcome(program: Program, arguments: Sequence[object], *, check: bool) -> tuple[tuple[Nested, ...], str]:

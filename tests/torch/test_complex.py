@@ -15,6 +15,7 @@ import torch
 
 import brickwork as bw
 from brickwork.config import config
+from support.sweep import sampled
 
 
 def numbers(*shape: int, seed: int = 0, dtype: torch.dtype = torch.complex64) -> torch.Tensor:
@@ -220,7 +221,7 @@ CHECKED: dict[str, tuple[bw.Op, tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("name", CHECKED)
+@pytest.mark.parametrize("name", sampled(CHECKED, 3))
 def test_checks_pass(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     operator, arguments = CHECKED[name]
     operator.check(*arguments)

@@ -45,6 +45,7 @@ from support.kernels_strangers import (
     viterbi,
     wkv4,
 )
+from support.sweep import sampled
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -393,11 +394,7 @@ def derivatives(function, arguments, *, second):
     return found
 
 
-def marked(name):
-    return pytest.param(name, marks=[pytest.mark.slow] if name == "sinkhorn" else [])
-
-
-@pytest.mark.parametrize("name", [marked(name) for name in WRITTEN])
+@pytest.mark.parametrize("name", sampled(WRITTEN, 3))
 def test_derivatives(name):
     case = WRITTEN[name]
     torch.manual_seed(1)

@@ -75,13 +75,6 @@ def test_ours_and_theirs_are_compared_and_kept(folder, tmp_path, capsys):
     assert "gradient  largest: scatter_add tiny" in capsys.readouterr().out
 
 
-def test_a_kernel_that_computes_something_else_is_named(folder):
-    (folder / "silu_and_mul.py").write_text(RIGHT.replace("* other", "+ other"))
-    (found,) = compared(["silu_and_mul"], folder)
-    assert found.notes["agreement"].startswith("DIFFER: result 0: ")
-    assert set(found.seconds) == {OURS, THEIRS}
-
-
 def test_one_that_takes_too_long_is_ended_and_the_others_go_on(folder):
     (folder / "silu_and_mul.py").write_text("import time\ndef silu_and_mul(x):\n    time.sleep(100)\n")
     scatter, gradient, silu = compared(["silu_and_mul", "scatter_add"], folder, patience=5.0)
@@ -90,15 +83,14 @@ def test_one_that_takes_too_long_is_ended_and_the_others_go_on(folder):
     assert set(scatter.seconds) == set(gradient.seconds) == {OURS, THEIRS}
 
 
-def test_one_that_ends_its_process_is_named(folder):
-    (folder / "silu_and_mul.py").write_text("import os\ndef silu_and_mul(x):\n    os._exit(3)\n")
-    (found,) = compared(["silu_and_mul"], folder)
-    assert found.notes[THEIRS] == "failed: make: the process ended with 3"
-
-
-def test_a_kernel_that_is_not_there_is_named(tmp_path):
-    (found,) = compared(["silu_and_mul"], tmp_path)
-    assert "there is neither silu_and_mul.so nor silu_and_mul.py" in found.notes[THEIRS]
+def test_kernels_that_differ_end_or_are_not_there_are_named(folder):
+    (folder / "silu_and_mul.py").write_text(RIGHT.replace("* other", "+ other"))
+    (folder / "scatter_add.py").write_text("import os\ndef scatter_add(src, index, rows):\n    os._exit(3)\n")
+    found = compared(["silu_and_mul", "scatter_add", "nms"], folder)
+    said = {case.each.name: case.notes for case in found if case.direction == FORWARD}
+    assert said["silu_and_mul"]["agreement"].startswith("DIFFER: result 0: ")
+    assert said["scatter_add"][THEIRS] == "failed: make: the process ended with 3"
+    assert "there is neither nms.so nor nms.py" in said["nms"][THEIRS]
 
 
 def test_no_case_is_begun_late(folder):

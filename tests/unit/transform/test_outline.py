@@ -21,6 +21,7 @@ from brickwork.transform.pipeline import schedule_program
 from support.forms import SIZES, forms
 from support.kernels import SUITE
 from support.launches import OutsideError, as_launched
+from support.sweep import sampled
 from support.tensors import LAYOUTS, argument_type, to_memory, to_tensor
 
 GPU = cuda_target((9, 0))
@@ -56,7 +57,7 @@ def run(program, arguments, check):
     return [*map(to_tensor, results), *after]
 
 
-@pytest.mark.parametrize(("name", "size", "layout"), forms(), ids="-".join)
+@pytest.mark.parametrize(("name", "size", "layout"), sampled(forms(), 2))
 def test_the_suite_in_pieces_means_what_the_source_says(name, size, layout):
     case = SUITE[name]
     arguments = arguments_of(case, SIZES[size], layout)

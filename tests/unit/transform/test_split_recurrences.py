@@ -17,6 +17,7 @@ from brickwork.transform import split_recurrences
 from brickwork.transform.outline import is_nondeterministic
 from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.split_recurrences import chunk_version
+from support.sweep import sampled
 from support.tensors import argument_type, to_memory, to_tensor
 
 GPU = replace(cuda_target((9, 0)), threads=64, launch_ns=0)
@@ -240,8 +241,10 @@ def results_of(function, *arguments):
     return results
 
 
-@pytest.mark.parametrize("function", CUT)
-@pytest.mark.parametrize(("few", "long"), [(3, 3), (3, 4), (1, 13), (2, 29), (5, 12), (9, 6), (3, 0)])
+@pytest.mark.parametrize(
+    ("function", "few", "long"),
+    sampled((each, *limits) for each in CUT for limits in [(3, 3), (3, 4), (1, 13), (2, 29), (5, 12), (9, 6), (3, 0)]),
+)
 def test_chunks_mean_what_the_source_says(function, few, long):
     generator = torch.Generator().manual_seed(few * long)
     long = (

@@ -48,6 +48,7 @@ from brickwork.transform.scratch import Names
 from support import scatters
 from support.lowering import memory, program_of, strides
 from support.random_scatters import Scatter
+from support.sweep import sampled
 
 
 def transposed(x: torch.Tensor) -> torch.Tensor:
@@ -199,7 +200,7 @@ def cases() -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
-@pytest.mark.parametrize(("function", "arguments"), cases(), ids=lambda item: getattr(item, "__name__", ""))
+@pytest.mark.parametrize(("function", "arguments"), sampled(cases()), ids=lambda item: getattr(item, "__name__", ""))
 def test_each_contribution_is_added_once(function: Callable[..., Any], arguments: tuple[Any, ...], device: str) -> None:
     program = program_of(function, *arguments)
     assert results(gathered(replace(program, device=device)), arguments) == results(program, arguments)
