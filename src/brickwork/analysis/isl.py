@@ -136,7 +136,7 @@ def _parameters_where(text: str, known: str) -> tuple[tuple[tuple[_Terms, bool],
         found = islpy.Set(text, context).params()
         base = islpy.Set(known, context).params()
         return _disjuncts(found.gist(base).coalesce())
-    except islpy.Error:
+    except (islpy.Error, TypeError):  # As for the coordinates of a member.
         return None
 
 
