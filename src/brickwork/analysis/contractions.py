@@ -34,7 +34,7 @@ from brickwork.ir.nodes import (
     Store,
     Symbol,
 )
-from brickwork.ir.walk import read_symbols, rewrite, statements, substitute, walk
+from brickwork.ir.walk import operands_of, read_symbols, rewrite, statements, substitute, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
 
@@ -209,7 +209,7 @@ def find_contraction(
         return None
     sides: tuple[list[Expression], list[Expression]] = ([], [])
     scale: list[Expression] = []
-    for factor in sorted(_factors(product), key=names.is_of_depth_alone):
+    for factor in sorted(operands_of(product, "mul"), key=names.is_of_depth_alone):
         side = names.side(factor)
         if side is None or not (scaled or names.parted((factor,))):
             return None
@@ -225,7 +225,7 @@ def find_contraction(
         return None
     factors: list[Factor] = []
     for side, other in ((0, 1), (1, 0)):
-        value = _decided(_product(sides[side]), masked[side])
+        value = _decided(build.product(sides[side]), masked[side])
         guarded = masked[other] or where
         inside = () if around is None or not guarded else _in_range(value, [*sums, *around], facts)
         factors.append(Factor(value, (*limits[side], *masked[side], *inside)))
@@ -302,7 +302,7 @@ def grouped(body: Block, band: Sequence[Symbol]) -> tuple[Names, Names] | None:
     deep = frozenset(each.index for each in found[0])
     names = _Names(frozenset(band), frozenset(), deep, _origins(before))
     groups: list[Names] = []
-    for each in sorted((names.of(factor) for factor in _factors(found[2])), key=len, reverse=True):
+    for each in sorted((names.of(factor) for factor in operands_of(found[2], "mul")), key=len, reverse=True):
         if each & deep and not any((each & names.rows) <= other for other in groups):
             groups.append(each & names.rows)
     if len(groups) > 2:
@@ -465,7 +465,7 @@ def accumulation(
                 loops.append(loop)
                 block = body
             case If(condition=condition, then=then, otherwise=()):
-                masks += [substitute(part, values) for part in _conjuncts(condition)]
+                masks += operands_of(substitute(condition, values), "logical_and")
                 block = then
             case Assign(symbol=symbol, value=Apply(operator=operator, operands=operands)) if operator.name == "add":
                 added = [item for item in operands if item != Read(symbol=symbol)]
@@ -490,26 +490,3 @@ def _chosen(statement: Statement, values: Mapping[Symbol, Expression]) -> Assign
             return Assign(symbol=symbol, value=build.select(asked, one, values[symbol]))
         case _:
             return None
-
-
-def _factors(product: Expression) -> Iterator[Expression]:
-    if isinstance(product, Apply) and product.operator.name == "mul":
-        for operand in product.operands:
-            yield from _factors(operand)
-    else:
-        yield product
-
-
-def _conjuncts(condition: Expression) -> Iterator[Expression]:
-    if isinstance(condition, Apply) and condition.operator.name == "logical_and":
-        for operand in condition.operands:
-            yield from _conjuncts(operand)
-    else:
-        yield condition
-
-
-def _product(factors: Sequence[Expression]) -> Expression:
-    result = factors[0]
-    for factor in factors[1:]:
-        result = build.apply("mul", result, factor)
-    return result

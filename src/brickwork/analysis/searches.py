@@ -31,7 +31,7 @@ from brickwork.ir.nodes import (
     Symbol,
 )
 from brickwork.ir.operators import OPERATORS
-from brickwork.ir.walk import read_symbols, rewrite, statements, walk
+from brickwork.ir.walk import operands_of, read_symbols, rewrite, statements, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
 
@@ -110,7 +110,7 @@ def arm_of(choice: If) -> Arm | None:
     given = {item.symbol: item.value for item in assigns}
     if len(assigns) < len(choice.then) or choice.otherwise:
         return None
-    for condition in _conjuncts(choice.condition):
+    for condition in operands_of(choice.condition, "logical_and"):
         if not isinstance(condition, Apply) or condition.operator.name not in MIRRORED:
             continue
         compare = condition.operator.name
@@ -120,14 +120,6 @@ def arm_of(choice: If) -> Arm | None:
             if without_numbers(given[best.symbol]) == without_numbers(value):
                 return Arm(name, best.symbol, tuple(item.symbol for item in assigns), given)
     return None
-
-
-def _conjuncts(condition: Expression) -> Iterator[Expression]:
-    if isinstance(condition, Apply) and condition.operator.name == "logical_and":
-        for operand in condition.operands:
-            yield from _conjuncts(operand)
-    else:
-        yield condition
 
 
 def is_made(symbol: Symbol) -> bool:

@@ -269,4 +269,4 @@ def _counter(state: State, loc: Location) -> Expression:
 
 def _is_host(state: State, expression: Expression) -> bool:
     """Return whether an expression is made of sizes and scalar arguments only."""
-    return effects(expression).plain and effects(expression).reads <= state.parameters
+    return effects(expression).made_of(state.parameters)

@@ -355,7 +355,7 @@ def is_host_expression(state: State, host: Host, expression: Expression) -> bool
     """Return whether the host part knows an expression before the kernel runs."""
     assigned = [node.symbol for node in host.block if isinstance(node, Assign)]
     known = state.parameters | {symbol for symbol in assigned if assigned.count(symbol) == 1}
-    return effects(expression).plain and effects(expression).reads <= known
+    return effects(expression).made_of(known)
 
 
 def scratch(

@@ -368,7 +368,7 @@ class State:
 
     def is_fixed(self, expression: Expression) -> bool:
         """Return whether the value stays the same while the statements to come run."""
-        return effects(expression).plain and effects(expression).reads <= self.invariant
+        return effects(expression).made_of(self.invariant)
 
     def fix(self, expression: Expression, name: str = "value") -> Expression:
         """Return the expression itself where it cannot change, else its value now."""

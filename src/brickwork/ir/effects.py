@@ -7,7 +7,7 @@ passes ask. Nothing here follows values: what passes from one iteration to the n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 
 from brickwork.ir.nodes import (
@@ -67,6 +67,10 @@ class Effects:
     def plain(self) -> bool:
         """Whether its values depend on variables and sizes alone: computed again, they are the same."""
         return not self.loads and not self.draws
+
+    def made_of(self, symbols: Container[Symbol]) -> bool:
+        """Whether its values are made of sizes and these variables alone."""
+        return self.plain and all(symbol in symbols for symbol in self.reads)
 
     @property
     def changes(self) -> frozenset[Tensor]:

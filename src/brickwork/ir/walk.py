@@ -12,6 +12,7 @@ from math import prod
 from typing import Any, TypeVar, cast, get_args
 
 from brickwork.ir.nodes import (
+    Apply,
     Assign,
     Block,
     Expression,
@@ -167,6 +168,15 @@ def _with_loops(statement: Statement, indices: Container[Symbol], change: Callab
         if len(changed) != len(inner) or any(new is not old for new, old in zip(changed, inner, strict=True)):
             changes[name] = changed
     return replace(statement, **changes) if changes else statement
+
+
+def operands_of(value: Expression, name: str) -> Iterator[Expression]:
+    """Yield what an operator is applied to, where a value is made by it, however often one stands in another."""
+    if isinstance(value, Apply) and value.operator.name == name:
+        for operand in value.operands:
+            yield from operands_of(operand, name)
+    else:
+        yield value
 
 
 def substitute(node: NodeType, values: Mapping[Symbol, Expression]) -> NodeType:

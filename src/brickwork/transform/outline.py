@@ -23,7 +23,6 @@ from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     TRUE,
     Allocate,
-    Apply,
     Assign,
     Block,
     Check,
@@ -44,7 +43,7 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, statements
+from brickwork.ir.walk import assigned_symbols, operands_of, read_symbols, rewrite, statements
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
@@ -277,7 +276,8 @@ class _Outliner:
         branch = branch or self.block
         match statement:
             case If(condition=condition, then=then, otherwise=otherwise):
-                lasting = (item for item in _conjuncts(condition) if not read_symbols(item) & self.changing)
+                parts = operands_of(condition, "logical_and")
+                lasting = (item for item in parts if not read_symbols(item) & self.changing)
                 then = branch(then, (*facts, *lasting))
                 before = self.carrying, self.careful
                 if statement.version.startswith(GUARDS):
@@ -474,9 +474,3 @@ def _follows(waiting: Sequence[Statement], statement: Statement) -> bool:
     """Whether a statement can be run in lockstep after a loop that joins partial results."""
     found = effects(statement)
     return not found.loops and not found.fails and runs_in_lockstep((*waiting, statement))
-
-
-def _conjuncts(condition: Expression) -> tuple[Expression, ...]:
-    if isinstance(condition, Apply) and condition.operator.name == "logical_and":
-        return tuple(part for operand in condition.operands for part in _conjuncts(operand))
-    return (condition,)

@@ -24,28 +24,30 @@ from typing import TypeAlias
 from brickwork.analysis.scalars import Symbols, live_after_loops
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
-from brickwork.ir.dtypes import BOOL, INT64
+from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import (
     Apply,
     Assign,
     Block,
-    Cast,
-    Constant,
     Continue,
     Expression,
     For,
     If,
     Kernel,
-    Node,
-    Read,
-    Select,
-    Size,
     Statement,
     Symbol,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, substitute, substitute_block, walk
+from brickwork.ir.walk import (
+    assigned_symbols,
+    operands_of,
+    read_symbols,
+    rewrite_statements,
+    substitute,
+    substitute_block,
+    walk,
+)
 from brickwork.legality import legality
-from brickwork.transform.canonical.choices import LARGEST, SIMPLE, choice
+from brickwork.transform.canonical.choices import LARGEST, choice, is_simple
 from brickwork.transform.guard import conjunction
 
 OPPOSITE = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
@@ -89,7 +91,7 @@ def unswitch_nests(block: Block, analysis: Analysis) -> Block:
 @legality
 def _may_be_asked_around(condition: Expression, changing: Symbols) -> bool:
     """Whether a condition may be asked before a loop, even one that has no iterations."""
-    return _is_simple(condition) and not read_symbols(condition) & changing
+    return is_simple(condition) and not read_symbols(condition) & changing
 
 
 def _runs_in_parallel(loop: For, analysis: Analysis) -> bool:
@@ -103,8 +105,9 @@ def _lifted(loop: For, found: If, live: Symbols) -> Statement:
     if (assigned_symbols(loop.body) - assigned_symbols(found.then)) & live:
         return loop
     changing = assigned_symbols(found.then) | {loop.index}
-    before = [item for item in _conjuncts(found.condition) if not read_symbols(item) & changing]
-    rest = [item for item in _conjuncts(found.condition) if item not in before]
+    parts = dict.fromkeys(operands_of(found.condition, "logical_and"))
+    before = [item for item in parts if not read_symbols(item) & changing]
+    rest = [item for item in parts if item not in before]
     body = (replace(found, condition=conjunction(rest)),) if rest else found.then
     inner = replace(loop, body=body)
     return If(condition=conjunction(before), then=(inner,), loc=found.loc) if before else inner
@@ -144,7 +147,7 @@ def _guarded(block: Block) -> If | None:
     if values is None:
         return None
     condition, then = substitute(last.condition, values), substitute_block(last.then, values)
-    if not _is_simple(condition):
+    if not is_simple(condition):
         return None
     taken_out, changing = assigned_symbols(ahead), assigned_symbols(then)
     if taken_out & (read_symbols(condition) | read_symbols(then) | changing) or changing & _read_in(values):
@@ -160,12 +163,12 @@ def _computed(block: Iterable[Statement], known: Values) -> Values | None:
         match statement:
             case Assign(symbol=symbol, value=value):
                 values[symbol] = substitute(value, values)
-                if not _is_simple(values[symbol]):
+                if not is_simple(values[symbol]):
                     return None
             case If(condition=condition, then=then, otherwise=otherwise):
                 first, second = _computed(then, values), _computed(otherwise, values)
                 test = substitute(condition, values)
-                if first is None or second is None or not _is_simple(test):
+                if first is None or second is None or not is_simple(test):
                     return None
                 values |= dict(_joined(test, first, second))
             case _:
@@ -179,27 +182,5 @@ def _joined(test: Expression, then: Values, otherwise: Values) -> Iterator[tuple
         yield symbol, choice(test, then[symbol], otherwise[symbol])
 
 
-@legality
-def _is_simple(expression: Expression) -> bool:
-    """Whether an expression is cheap, cannot fail, and reads nothing but variables and sizes."""
-    return all(_is_simple_node(node) for node in walk(expression))
-
-
-@legality
-def _is_simple_node(node: Node) -> bool:
-    if isinstance(node, Apply) and node.operator.name not in SIMPLE:
-        return False
-    return isinstance(node, Apply | Cast | Constant | Read | Select | Size) and node.dtype in {BOOL, INT64}
-
-
 def _read_in(values: Values) -> Symbols:
     return read_symbols(values.values())
-
-
-def _conjuncts(condition: Expression) -> list[Expression]:
-    """Return conditions that all hold where one does, each once."""
-    match condition:
-        case Apply(operator=operator, operands=(left, right)) if operator.name == "logical_and":
-            return [*dict.fromkeys((*_conjuncts(left), *_conjuncts(right)))]
-        case _:
-            return [condition]

@@ -78,3 +78,13 @@ def test_what_is_remembered_is_no_part_of_a_node():
     assert effects(statement) is effects(statement)
     assert statement == other
     assert pickle.loads(pickle.dumps(statement)) == statement  # ours
+
+
+def test_values_are_made_of_variables_and_sizes():
+    random = Random(draw=Draw.INTEGER, key=ZERO, counter=ZERO, extra=ZERO, site=0, dtype=INT64)
+    value = build.add(build.read(S), build.mul(build.size(X, 0), build.read(I)))
+    assert effects(value).made_of({S, I})
+    assert effects(value).made_of({S: 1, I: 2})
+    assert not effects(value).made_of({S})
+    assert not effects(loaded(X)).made_of({I})
+    assert not effects(random).made_of({S})

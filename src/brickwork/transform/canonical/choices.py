@@ -44,27 +44,26 @@ def without_choices(block: Block) -> Block:
     return rewrite_statements(block, visit)
 
 
-@legality
 def is_cheap(value: Expression) -> bool:
-    """Whether a value is short, cannot fail, and reads nothing but variables and sizes."""
-    nodes = [*walk(value)]
-    return len(nodes) <= LARGEST and all(map(is_cheap_node, nodes))
+    """Whether a value is short and simple."""
+    return len([*walk(value)]) <= LARGEST and is_simple(value)
+
+
+def is_simple(value: Expression) -> bool:
+    """Whether a value cannot fail, and is made of variables and sizes alone."""
+    return all(map(_is_simple_node, walk(value)))
 
 
 @legality
-def is_cheap_node(node: Node) -> bool:
+def _is_simple_node(node: Node) -> bool:
     """Whether a step of a computation is one of integers or truth values that cannot fail."""
     match node:
-        case Apply(operator=operator, operands=(_, Constant(value=int(divisor)))) if (
-            operator.name in {"floordiv", "mod"} and divisor > 0
-        ):
-            return node.dtype is INT64
-        case Apply(operator=operator):
-            return operator.name in SIMPLE and node.dtype in {BOOL, INT64}
-        case Cast() | Constant() | Read() | Select() | Size():
-            return node.dtype in {BOOL, INT64}
-        case _:
+        case Apply(operator=operator, operands=(_, Constant(value=divisor))) if operator.name in {"floordiv", "mod"}:
+            return divisor > 0
+        case Apply(operator=operator) if operator.name not in SIMPLE:
             return False
+        case _:
+            return isinstance(node, Apply | Cast | Constant | Read | Select | Size) and node.dtype in {BOOL, INT64}
 
 
 def choice(test: Expression, then: Expression, otherwise: Expression) -> Expression:

@@ -11,7 +11,7 @@ for what they are assigned. This is for choices between schedules: no proof rest
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from itertools import product
 
@@ -19,7 +19,7 @@ from brickwork.ir import build
 from brickwork.ir.answers import Answers
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Apply, Assign, Block, Constant, Expression, For, Load, Read, Size, Store, Symbol
-from brickwork.ir.walk import assigned_symbols, read_symbols, statements, substitute, walk
+from brickwork.ir.walk import assigned_symbols, operands_of, read_symbols, statements, substitute, walk
 from brickwork.records import dataclass
 
 _Product = tuple[Expression, ...]
@@ -74,8 +74,8 @@ class Lengths:
 
     def _limits(self, loop: For) -> list[_Sum]:
         """Return what a loop's length is at most, all of it."""
-        starts = [sum_of_products(start) for start in _ends(self.resolved(loop.start), "maximum")]
-        stops = [sum_of_products(stop) for stop in _ends(self.resolved(loop.stop), "minimum")]
+        starts = [sum_of_products(start) for start in operands_of(self.resolved(loop.start), "maximum")]
+        stops = [sum_of_products(stop) for stop in operands_of(self.resolved(loop.stop), "minimum")]
         return [_less(stop, start) for start, stop in product(starts, stops)]
 
     def has_sizes(self, loop: For) -> bool:
@@ -142,15 +142,6 @@ def _least(values: list[Expression]) -> Expression:
     for value in values[1:]:
         least = build.apply("minimum", least, value)
     return least
-
-
-def _ends(value: Expression, name: str) -> Iterator[Expression]:
-    """Yield the values of which a bound is the greatest, or the least."""
-    if isinstance(value, Apply) and value.operator.name == name:
-        for operand in value.operands:
-            yield from _ends(operand, name)
-    else:
-        yield value
 
 
 def _less(first: _Sum, second: _Sum) -> _Sum:

@@ -1,0 +1,76 @@
+"""Which values are computed whether or not they are chosen: of integers and truth values, where nothing can fail."""
+
+from __future__ import annotations
+
+import pytest
+
+from brickwork.ir import build
+from brickwork.ir.dtypes import BOOL, FLOAT64, INT64, UINT64
+from brickwork.ir.nodes import Apply, Cast, Expression, Load, Select, Symbol, Tensor, TensorType
+from brickwork.ir.operators import OPERATORS
+from brickwork.transform.canonical.choices import LARGEST, is_cheap, is_simple
+
+N, M = (build.read(Symbol(name, place, INT64)) for place, name in enumerate("nm"))
+TEST, FLOAT, UNSIGNED = (
+    build.read(Symbol("x", place, dtype)) for place, dtype in enumerate((BOOL, FLOAT64, UINT64), 2)
+)
+ROW = Tensor("t", 1, TensorType(INT64, 1, contiguous=True, unit_axis=0))
+TWO = build.integer(2)
+
+
+def applied(name: str, *operands: Expression) -> Apply:
+    dtype = BOOL if name in {"lt", "eq"} else operands[0].dtype
+    return Apply(operator=OPERATORS[name], operands=operands, dtype=dtype)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        applied("floordiv", N, TWO),
+        applied("mod", N, TWO),
+        applied("minimum", N, build.add(N, M)),
+        applied("logical_and", TEST, applied("lt", N, M)),
+        Cast(operand=TEST, dtype=INT64),
+        Select(condition=TEST, then=N, otherwise=TWO),
+        build.size(ROW, 0),
+    ],
+)
+def test_integers_that_cannot_fail_are_simple(value: Expression) -> None:
+    assert is_simple(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(
+            applied(name, N, divisor)
+            for name in ("floordiv", "mod")
+            for divisor in (M, build.integer(0), build.integer(-2))
+        ),
+        applied("pow", N, TWO),
+        applied("shift_right", N, TWO),
+        applied("floordiv", UNSIGNED, build.constant(2, UINT64)),
+        applied("add", FLOAT, FLOAT),
+        applied("lt", FLOAT, FLOAT),
+        Cast(operand=FLOAT, dtype=INT64),
+        Cast(operand=N, dtype=FLOAT64),
+        Select(condition=TEST, then=FLOAT, otherwise=FLOAT),
+        build.constant(1.0, FLOAT64),
+        Load(tensor=ROW, indices=(N,), access=0, dtype=INT64),
+    ],
+)
+def test_what_may_fail_is_read_or_is_no_integer_is_not_simple(value: Expression) -> None:
+    assert not is_simple(value)
+
+
+def test_values_of_many_steps_are_not_cheap() -> None:
+    value: Expression = N
+    while len(steps(value)) < LARGEST - 1:
+        value = build.add(value, M)
+    assert is_cheap(value)
+    assert not is_cheap(build.add(value, M))
+
+
+def steps(value: Expression) -> list[Expression]:
+    inner = [item for operand in value.operands for item in steps(operand)] if isinstance(value, Apply) else []
+    return [value, *inner]
