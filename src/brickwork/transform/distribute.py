@@ -72,11 +72,11 @@ def _is_candidate(loop: For) -> bool:
     effects = [
         statement for statement in loop.body if any(isinstance(node, For | Store) for node in statements(statement))
     ]
-    return len(effects) > 1 and not loop.claimed and _has_parts(loop)
+    return len(effects) > 1 and not loop.claimed and may_have_parts(loop)
 
 
 @legality
-def _has_parts(loop: For) -> bool:
+def may_have_parts(loop: For) -> bool:
     """Whether nothing in an iteration ends it early, may fail, or exchanges tensors."""
     found = effects(loop.body)
     return not (found.fails or found.rebinds or found.leaves)
@@ -140,9 +140,7 @@ class _Cutter:
     def can_cut(self, loop: Loop, before: Block, after: Block) -> bool:
         """Whether all iterations of `before` may run before all of `after`."""
         assigned, later = assigned_symbols(before), assigned_symbols(after)
-        if live_before(after, NONE) & assigned or live_before(before, NONE) & later:
-            return False
-        if assigned & later & self.live.get(loop.node.index, NONE):
+        if live_before(after, NONE) & assigned or assigned & later & self.live.get(loop.node.index, NONE):
             return False
         return may_run_before(loop, before, after, self.facts)
 
@@ -207,9 +205,12 @@ class _Cutter:
 
 @legality
 def may_run_before(loop: Loop, before: Block, after: Block, facts: Facts) -> bool:
-    """Whether no iteration of `before` touches an element that `after` touches in an earlier one; variables aside."""
+    """Whether no iteration of `before` touches what `after` does in an earlier one.
+
+    What `before` leaves in variables for `after`, in the same iteration, is for the caller to keep.
+    """
     own = {node.tensor for node in before if isinstance(node, Local)}
-    if own & (effects(after).loads | effects(after).stores):
+    if own & (effects(after).loads | effects(after).stores) or live_before(before, NONE) & assigned_symbols(after):
         return False
     ahead, behind = _accesses(before, facts), _accesses(after, facts)
     return not any(

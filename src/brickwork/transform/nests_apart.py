@@ -82,6 +82,8 @@ def launches(
     """
     kernel, result, remarks = launch.kernel, list[Statement](), dict[str, str]()
     rest: list[Statement] = []
+    if not any(found) or not stand_apart(kernel.body):
+        return (launch,), {}
 
     def part(block: Block) -> Launch:
         name = f"{kernel.name}_nest_{len(result)}" if result else kernel.name

@@ -47,7 +47,6 @@ from functools import cache
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.atomic_updates import find_updates
 from brickwork.analysis.carrying_loops import carrying_loops
-from brickwork.analysis.scalars import NONE, live_before
 from brickwork.analysis.verdicts import Analysis
 from brickwork.diagnostics.location import NOWHERE, Location
 from brickwork.ir import build
@@ -65,8 +64,7 @@ from brickwork.ir.nodes import (
     Symbol,
     Tensor,
 )
-from brickwork.ir.walk import assigned_symbols, rewrite, rewrite_statements, statements, walk
-from brickwork.legality import legality
+from brickwork.ir.walk import rewrite, rewrite_statements, statements, walk
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.alternatives import branches_of, with_named_branches, with_own_scratch
@@ -91,6 +89,7 @@ from brickwork.transform.last_stores import with_last_stores
 from brickwork.transform.launched_steps import with_launched_steps
 from brickwork.transform.lone_recurrences import with_nests_of_one
 from brickwork.transform.needless_fills import Overwriting, without_needless_fills
+from brickwork.transform.nests_apart import stand_apart
 from brickwork.transform.outline import outline_kernels
 from brickwork.transform.padded_rows import with_padded_rows
 from brickwork.transform.persistent import Persistent, persistent_blocks
@@ -279,19 +278,11 @@ def _fast_way(
 def _parts(kernel: Kernel, analysis: Analysis, target: Target) -> Iterator[Kernel]:
     """Yield a kernel with each nest of it alone, if some of several are contractions: each has sizes of its own."""
     body = kernel.body
-    if len(body) > 1 and stand_apart(body) and not kernel.may_alias and has_contraction(body, analysis, target):
+    nests = len(body) > 1 and all(isinstance(item, For | If) for item in body)
+    if nests and stand_apart(body) and not kernel.may_alias and has_contraction(body, analysis, target):
         yield from (replace(kernel, body=(statement,)) for statement in body)
     else:
         yield kernel
-
-
-@legality
-def stand_apart(body: Block) -> bool:
-    """Whether a body is nests, maybe in conditions, that leave no variable for one another."""
-    nests = all(isinstance(statement, For | If) for statement in body)
-    return nests and not any(
-        live_before(body[place:], NONE) & assigned_symbols(body[:place]) for place in range(1, len(body))
-    )
 
 
 def _chosen(kernel: Kernel, analysis: Analysis, target: Target, given: Given | None) -> Schedule:

@@ -8,7 +8,7 @@
         out[y] = s                                           if 0 <= 2 * q + r - 1 < n: out[2 * q + r - 1] = s
 
 So go convolutions that spread their input and gradients of those with strides, resampling by a ratio, and the like.
-Three steps, each of which is equal for integers that do not wrap (`Sum`s over literals, sizes and indices):
+Three steps, each of which is equal for integers that do not wrap: those of `limit_of`.
 1. A loop whose terms all ask that a remainder of `a + k` or `a - k` is fixed goes through those `k` alone (`strided`).
 2. A loop around is two, over remainders and over quotients (`split`): remainders and quotients of what it is part of
    are those of indices that a remainder has alone.
@@ -20,12 +20,13 @@ contraction that is worth tiles, and kernel scalars are small; elsewhere the ker
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from brickwork.analysis.contractions import accumulation
+from brickwork.analysis.contractions import accumulation, reached
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Apply,
     Assign,
@@ -38,21 +39,25 @@ from brickwork.ir.nodes import (
     Node,
     Read,
     Statement,
-    Store,
     Symbol,
 )
-from brickwork.ir.walk import NodeType, read_symbols, rewrite, statements, substitute, walk
+from brickwork.ir.walk import NodeType, operands_of, read_symbols, rewrite, substitute, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.guard import conjunction
 from brickwork.transform.scratch import Names
-from brickwork.transform.sums import Sum, sum_of
+from brickwork.transform.sums import Limits, Sum, limit_of, linear, within
 
 
 @dataclass(frozen=True, slots=True)
 class SumNest:
-    """Parallel loops in one another around a sum: what comes before and after it, its loops and its terms."""
+    """Loops in one another around a sum: what comes before and after it, its loops and its terms.
 
+    `limits` are those of variables, of the `fixed` ones from before the nest, too.
+    """
+
+    fixed: Limits
+    limits: Limits
     band: tuple[For, ...]
     before: tuple[Assign, ...]
     sums: tuple[For, ...]
@@ -83,67 +88,37 @@ class SumNest:
 
 
 @legality
-def sum_nest(statement: Statement) -> SumNest | None:
+def sum_nest(statement: Statement, fixed: Limits) -> SumNest | None:
     """Return a nest of loops around one sum, if a statement is one; nothing in masks reads an element."""
     band: list[For] = []
     body: Block = (statement,)
+    limits = fixed
     while len(body) == 1 and isinstance(only := body[0], For):
         band.append(only)
+        limits = within(limits, only)
         body = only.body
-    place = next((n for n, item in enumerate(body) if isinstance(item, For | If)), None)
-    found = None if place is None or not band else accumulation(body[place])
-    if place is None or found is None:
+    place = next((n for n, item in enumerate(body) if not isinstance(item, Assign)), len(body))
+    found = accumulation(body[place]) if band and place < len(body) else None
+    if found is None:
         return None
     sums, symbol, term, masks = found
     before = [item for item in body[:place] if isinstance(item, Assign)]
-    if len(before) < place or any(isinstance(node, Load) for node in walk(masks)):
+    if not sums or effects(masks).loads:
         return None
-    if not all(isinstance(node, Assign | Store | If) for node in statements(body[place + 1 :])):
-        return None
-    return SumNest(tuple(band), tuple(before), sums, symbol, term, tuple(_parts(masks)), body[place + 1 :])
-
-
-def _parts(masks: Sequence[Expression]) -> Iterator[Expression]:
-    """Yield what all has to hold, in its smallest parts."""
-    for mask in masks:
-        match mask:
-            case Apply(operator=operator, operands=operands) if operator.name == "logical_and":
-                yield from _parts(operands)
-            case _:
-                yield mask
+    for item in before:
+        limit = limit_of(item.value, limits)
+        others = {symbol: each for symbol, each in limits.items() if symbol != item.symbol}
+        limits = others if limit is None else {**others, item.symbol: limit}
+    for loop in sums:
+        limits = within(limits, loop)
+    return SumNest(fixed, limits, tuple(band), tuple(before), sums, symbol, term, masks, body[place + 1 :])
 
 
 # ---------------------------------------------------------------- sums of integers
 
 
 @legality
-def linear(value: Expression) -> Sum:
-    """Return an int64 as a sum, of whatever it is added up of."""
-    match value:
-        case Apply(operator=operator, operands=(left, right)) if operator.name in {"add", "sub"}:
-            return linear(left).plus(linear(right), 1 if operator.name == "add" else -1)
-        case Apply(operator=operator, operands=(Constant(value=int(factor)), other)) if operator.name == "mul":
-            return Sum().plus(linear(other), factor)
-        case Apply(operator=operator, operands=(other, Constant(value=int(factor)))) if operator.name == "mul":
-            return Sum().plus(linear(other), factor)
-        case _:
-            return sum_of(value) or Sum(((value, 1),))
-
-
-def factor_of(found: Sum, symbol: Symbol) -> int:
-    """Return how many times a variable is in a sum."""
-    return next((count for item, count in found.terms if item == Read(symbol=symbol)), 0)
-
-
-@legality
-def without(found: Sum, symbol: Symbol) -> Sum | None:
-    """Return a sum without a variable, if nothing else in it is computed from that."""
-    left = Sum(tuple(pair for pair in found.terms if pair[0] != Read(symbol=symbol)), found.constant)
-    return None if symbol in read_symbols([item for item, _ in left.terms]) else left
-
-
-@legality
-def divided(name: str, found: Sum, divisor: int, small: Mapping[Symbol, int]) -> Expression:
+def divided(name: str, found: Sum, divisor: int, small: Limits) -> Expression:
     """Return a quotient or remainder of a sum; `small` variables are not negative and below a number."""
     whole = Sum(
         tuple((item, count // divisor) for item, count in found.terms if count % divisor == 0),
@@ -162,16 +137,17 @@ def divided(name: str, found: Sum, divisor: int, small: Mapping[Symbol, int]) ->
     return build.add(whole.expression(), build.apply("floordiv", rest.expression(), build.integer(divisor)))
 
 
-def simplified(node: NodeType, small: Mapping[Symbol, int]) -> NodeType:
-    """Return a tree with its integers written as sums, and less of them divided."""
+@legality
+def simplified(node: NodeType, limits: Limits, small: Limits) -> NodeType:
+    """Return a tree with its integers that do not wrap written as sums, and less of them divided."""
 
     def visit(node: Node) -> Node:
         match node:
-            case Apply(operator=operator, operands=(left, Constant(value=int(divisor)))) if (
-                operator.name in {"floordiv", "mod"} and divisor > 0 and node.dtype is INT64
+            case Apply(operator=operator, operands=(left, Constant(value=divisor))) if (
+                operator.name in {"floordiv", "mod"} and divisor > 0 and limit_of(left, limits) is not None
             ):
-                return divided(operator.name, linear(left), divisor, small)
-            case Apply(operator=operator) if operator.name in {"add", "sub"} and node.dtype is INT64:
+                return divided(operator.name, linear(left), int(divisor), small)
+            case Apply(operator=operator) if operator.name in {"add", "sub"} and limit_of(node, limits) is not None:
                 return linear(node).expression()
             case Apply(operator=operator, operands=(left, right)) if (
                 operator.name in {"eq", "ge", "le", "lt", "gt"} and left.dtype is INT64
@@ -191,7 +167,7 @@ def strided(nest: SumNest, names: Names) -> SumNest:
     """Return a nest whose sums go through terms alone that ask for a remainder."""
     for mask in nest.masks:
         for place, loop in enumerate(nest.sums):
-            found = _remainder(mask, loop, nest.sums[place + 1 :])
+            found = _remainder(nest, mask, loop, nest.sums[place + 1 :])
             if found is not None:
                 masks = tuple(item for item in nest.masks if item is not mask)
                 return strided(_stepped(replace(nest, masks=masks), place, *found, names), names)
@@ -199,37 +175,35 @@ def strided(nest: SumNest, names: Names) -> SumNest:
 
 
 @legality
-def _remainder(mask: Expression, loop: For, inner: Sequence[For]) -> tuple[Sum, int, int, int] | None:
+def _remainder(nest: SumNest, mask: Expression, loop: For, inner: Sequence[For]) -> tuple[Sum, int, int, int] | None:
     """Return what of a condition a loop is added to or taken from, the sign, the divisor and the remainder.
 
-    The condition goes with no loop inside.
+    The condition goes with no loop inside, and all of these have limits: they begin whether or not it holds.
     """
     match mask:
         case Apply(
             operator=equal,
-            operands=(
-                Apply(operator=operator, operands=(value, Constant(value=int(divisor)))),
-                Constant(value=int(remainder)),
-            ),
-        ) if equal.name == "eq" and operator.name == "mod" and divisor > 1 and 0 <= remainder < divisor:
+            operands=(Apply(operator=operator, operands=(value, Constant(value=divisor))), Constant(value=remainder)),
+        ) if equal.name == "eq" and operator.name == "mod" and 0 <= remainder < divisor:
             pass
         case _:
             return None
-    found = linear(value)
-    sign, rest = factor_of(found, loop.index), without(found, loop.index)
-    if abs(sign) != 1 or rest is None or read_symbols(mask) & {each.index for each in inner}:
+    found = linear(value).along(loop.index)
+    if limit_of(value, nest.limits) is None or any(each.index not in nest.limits for each in (loop, *inner)):
         return None
-    return rest, sign, divisor, remainder
+    if found is None or abs(found[0]) != 1 or read_symbols(mask) & {each.index for each in inner}:
+        return None
+    sign, rest = found
+    return rest, sign, int(divisor), int(remainder)
 
 
 def _stepped(nest: SumNest, place: int, rest: Sum, sign: int, divisor: int, remainder: int, names: Names) -> SumNest:
     """Return a nest of which a loop goes through the quotients of `rest` and its index that have a remainder."""
-    loop, by = nest.sums[place], build.integer(divisor)
+    loop = nest.sums[place]
     index = names.symbol(loop.index.name, INT64)
     over = rest.plus(Sum((), remainder), -1)
     here = Sum(((Read(symbol=index), divisor),)).plus(over, -1)
     here = here if sign > 0 else Sum().plus(here, -1)
-    known = over.plus(Sum(((Read(symbol=loop.index), sign),)))
 
     def bound(value: Expression, ahead: int) -> Expression:
         end = over.plus(linear(value), sign).plus(Sum((), ahead))
@@ -239,28 +213,14 @@ def _stepped(nest: SumNest, place: int, rest: Sum, sign: int, divisor: int, rema
     if sign < 0:
         ends = (loop.stop, divisor), (loop.start, divisor)
     own = replace(loop, index=index, start=bound(*ends[0]), stop=bound(*ends[1]))
-
-    def visit(node: Node) -> Node:
-        match node:
-            case Apply(operator=operator, operands=(value, Constant(value=int(number)))) if (
-                operator.name == "floordiv" and number == divisor
-            ):
-                found = linear(value)
-                turns = sign * factor_of(found, loop.index)
-                left = found.plus(known, -turns)
-                if turns and loop.index not in read_symbols([item for item, _ in left.terms]):
-                    quotient = Sum(((Read(symbol=index), turns),)).expression()
-                    return build.add(quotient, build.apply("floordiv", left.expression(), by))
-                return node
-            case _:
-                return node
+    limits = within(nest.limits, own)
 
     def changed(node: NodeType) -> NodeType:
-        return simplified(substitute(rewrite(node, visit), {loop.index: here.expression()}), {})
+        return simplified(substitute(node, {loop.index: here.expression()}), limits, {})
 
     inner = tuple(replace(each, start=changed(each.start), stop=changed(each.stop)) for each in nest.sums[place + 1 :])
     sums = (*nest.sums[:place], own, *inner)
-    return replace(nest, sums=sums, term=changed(nest.term), masks=tuple(map(changed, nest.masks)))
+    return replace(nest, limits=limits, sums=sums, term=changed(nest.term), masks=tuple(map(changed, nest.masks)))
 
 
 # ---------------------------------------------------------------- loops over remainders and over quotients
@@ -268,17 +228,24 @@ def _stepped(nest: SumNest, place: int, rest: Sum, sign: int, divisor: int, rema
 
 @legality
 def split(nest: SumNest, names: Names) -> tuple[SumNest, dict[Symbol, int]] | None:
-    """Return a nest with each loop as two that its sums move along with by quotients, and the remainders' limits."""
+    """Return a nest with each loop as two that its sums move along with by quotients, and the remainders' limits.
+
+    Its iterations run in another order. What comes before the sum, and where that begins, is computed for some more:
+    no element of theirs is read there.
+    """
     found = {loop.index: asked for loop in nest.band if (asked := _asked(nest, loop)) is not None}
-    fixed = {loop.index for loop in nest.band}
-    if not found or any(read_symbols((loop.start, loop.stop)) & fixed for loop in nest.band):
+    if not found or any(limit_of(end, nest.fixed) is None for loop in nest.band for end in (loop.start, loop.stop)):
         return None
-    if any(isinstance(node, Load) and read_symbols(node) & found.keys() for node in walk(nest.before)):
+    moving = reached(nest.before, frozenset(found))
+    if any(isinstance(node, Load) and read_symbols(node) & moving for node in walk(nest.before)):
+        return None
+    if any(loop.index not in nest.limits for loop in nest.sums):
         return None
     remainders: list[For] = []
     band: list[For] = []
     values: dict[Symbol, Expression] = {}
     masks: list[Expression] = []
+    limits = nest.limits
     for loop in nest.band:
         if loop.index not in found:
             band.append(loop)
@@ -290,65 +257,57 @@ def split(nest: SumNest, names: Names) -> tuple[SumNest, dict[Symbol, int]] | No
         first = build.apply("floordiv", build.add(loop.start, ahead), by)
         last = build.apply("floordiv", build.add(build.add(loop.stop, ahead), build.integer(divisor - 1)), by)
         band.append(replace(loop, index=quotient, start=first, stop=last, claimed=False))
+        limits = within(within(limits, remainders[-1]), band[-1])
         place = build.add(build.mul(by, build.read(quotient)), build.read(remainder))
         values[loop.index] = build.sub(place, ahead)
         masks.append(build.apply("ge", values[loop.index], loop.start))
         masks.append(build.apply("lt", values[loop.index], loop.stop))
-    small = {loop.index: int(loop.stop.value) for loop in remainders if isinstance(loop.stop, Constant)}
+    small = {loop.index: limits[loop.index] for loop in remainders}
 
     def changed(node: NodeType) -> NodeType:
-        return simplified(substitute(node, values), small)
+        return simplified(substitute(node, values), limits, small)
 
-    within = tuple(map(changed, masks))
+    inside = tuple(map(changed, masks))
     sums = tuple(replace(loop, start=changed(loop.start), stop=changed(loop.stop)) for loop in nest.sums)
-    after = (If(condition=conjunction(within), then=tuple(map(changed, nest.after))),)
+    after = (If(condition=conjunction(inside), then=tuple(map(changed, nest.after))),)
     split_nest = replace(
         nest,
+        limits=limits,
         band=(*remainders, *band),
         before=tuple(map(changed, nest.before)),
         sums=sums,
         term=changed(nest.term),
-        masks=(*within, *map(changed, nest.masks)),
+        masks=(*inside, *map(changed, nest.masks)),
         after=after,
     )
     return split_nest, small
 
 
-@legality
 def _asked(nest: SumNest, loop: For) -> tuple[Sum, int] | None:
     """Return what is added to a loop's index where a sum ends at a quotient of that, and the divisor.
 
-    It begins at such a quotient, too.
+    It begins at such a quotient, too. What is added is known before the nest.
     """
-    inner = {each.index for each in (*nest.band, *nest.sums)} - {loop.index}
     for each in nest.sums:
-        first, last = (_quotients(bound, name, loop.index) for bound, name in _ends(each))
+        first, last = _quotients(each.start, "maximum", loop.index), _quotients(each.stop, "minimum", loop.index)
         for rest, divisor in last:
-            if any(divisor == other for _, other in first):
-                left = [item for item, _ in rest.terms]
-                if not read_symbols(left) & inner and not any(isinstance(node, Load) for node in walk(left)):
-                    return rest, divisor
+            if any(divisor == other for _, other in first) and limit_of(rest.expression(), nest.fixed) is not None:
+                return rest, divisor
     return None
 
 
-def _ends(loop: For) -> tuple[tuple[Expression, str], tuple[Expression, str]]:
-    return (loop.start, "maximum"), (loop.stop, "minimum")
-
-
-@legality
 def _quotients(bound: Expression, name: str, index: Symbol) -> list[tuple[Sum, int]]:
     """Return what is added to an index in the quotients of a bound, and the divisors."""
     found: list[tuple[Sum, int]] = []
-    for item in _operands(bound, name):
+    for item in operands_of(bound, name):
         for part, count in linear(item).terms:
             match part:
-                case Apply(operator=operator, operands=(value, Constant(value=int(divisor)))) if (
+                case Apply(operator=operator, operands=(value, Constant(value=divisor))) if (
                     operator.name == "floordiv" and divisor > 1 and count == 1
                 ):
-                    whole = linear(value)
-                    rest = without(whole, index)
-                    if rest is not None and factor_of(whole, index) == 1:
-                        found.append((rest, divisor))
+                    along = linear(value).along(index)
+                    if along is not None and along[0] == 1:
+                        found.append((along[1], int(divisor)))
                 case _:
                     pass
     return found
@@ -357,9 +316,8 @@ def _quotients(bound: Expression, name: str, index: Symbol) -> list[tuple[Sum, i
 # ---------------------------------------------------------------- sums that begin at 0
 
 
-@legality
 def shifted(
-    nest: SumNest, names: Names, small: Mapping[Symbol, int], before: tuple[tuple[For, For], ...] = ()
+    nest: SumNest, names: Names, small: Limits, before: tuple[tuple[For, For], ...] = ()
 ) -> tuple[SumNest, tuple[tuple[For, For], ...]]:
     """Return a nest whose sums begin at 0 where both their ends go along with one of its loops, and these pairs."""
     for place, loop in enumerate(nest.sums):
@@ -369,40 +327,35 @@ def shifted(
             if first is None or last is None:
                 continue
             length = linear(last).plus(linear(first), -1)
-            if outer.index in read_symbols([item for item, _ in length.terms]):
+            if length.along(outer.index) != (0, length):
                 continue
             index = names.symbol(loop.index.name, INT64)
             here = build.add(first, build.read(index))
-            ends = [build.apply("ge", here, item) for item in _operands(loop.start, "maximum") if item is not first]
-            ends += [build.apply("lt", here, item) for item in _operands(loop.stop, "minimum") if item is not last]
+            ends = [build.apply("ge", here, item) for item in operands_of(loop.start, "maximum") if item is not first]
+            ends += [build.apply("lt", here, item) for item in operands_of(loop.stop, "minimum") if item is not last]
             values: dict[Symbol, Expression] = {loop.index: here}
-
-            def changed(node: NodeType, values: Mapping[Symbol, Expression] = values) -> NodeType:
-                return simplified(substitute(node, values), small)
-
             own = replace(loop, index=index, start=build.integer(0), stop=length.expression())
+            limits = within(nest.limits, own)
+
+            def changed(
+                node: NodeType, values: Mapping[Symbol, Expression] = values, limits: Limits = limits
+            ) -> NodeType:
+                return simplified(substitute(node, values), limits, small)
+
             inner = (
                 replace(each, start=changed(each.start), stop=changed(each.stop)) for each in nest.sums[place + 1 :]
             )
-            masks = (*map(changed, nest.masks), *(simplified(item, small) for item in ends))
-            made = replace(nest, sums=(*nest.sums[:place], own, *inner), term=changed(nest.term), masks=masks)
+            masks = (*map(changed, nest.masks), *map(changed, ends))
+            sums = (*nest.sums[:place], own, *inner)
+            made = replace(nest, limits=limits, sums=sums, term=changed(nest.term), masks=masks)
             return shifted(made, names, small, (*before, (outer, own)))
     return nest, before
 
 
-def _operands(value: Expression, name: str) -> Iterator[Expression]:
-    match value:
-        case Apply(operator=operator, operands=operands) if operator.name == name:
-            for operand in operands:
-                yield from _operands(operand, name)
-        case _:
-            yield value
-
-
 def _moving(bound: Expression, name: str, index: Symbol) -> Expression | None:
     """Return what of a bound goes along with a loop, step by step."""
-    for item in _operands(bound, name):
-        found = linear(item)
-        if factor_of(found, index) == 1 and without(found, index) is not None:
+    for item in operands_of(bound, name):
+        found = linear(item).along(index)
+        if found is not None and found[0] == 1:
             return item
     return None

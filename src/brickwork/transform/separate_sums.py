@@ -47,11 +47,11 @@ from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.matrix import LEAST_TERMS
 from brickwork.target.target import Target
-from brickwork.transform.distribute import may_run_before
+from brickwork.transform.distribute import may_have_parts, may_run_before
 from brickwork.transform.free_variables import fresh_names
 from brickwork.transform.guard import guards
 from brickwork.transform.iteration_bounds import Ranges
-from brickwork.transform.nests_apart import Apart, Changed, Place, launches, stand_apart, with_each, worth_tiles
+from brickwork.transform.nests_apart import Apart, Changed, Place, launches, with_each, worth_tiles
 from brickwork.transform.scratch import Names, copied
 from brickwork.transform.sums_apart import sums_of
 
@@ -76,9 +76,7 @@ def _launches(launch: Launch, names: Names, most: int) -> Changed:
         return (launch,), {}
     analysis = analyse(kernel)
     cutter = _Cutter.of(kernel, analysis, names)
-    found = [cutter.cut(item) for item in kernel.body] if stand_apart(kernel.body) else []
-    if not any(found):
-        return (launch,), {}
+    found = [cutter.cut(item) for item in kernel.body]
     held = guards(analysis)
     found = [None if each is None else replace(each, worth=(*held, *each.worth)) for each in found]
     return launches(launch, found, APART, REMARK, most=most)
@@ -130,7 +128,7 @@ class _Cutter:
             case If(then=then, otherwise=otherwise):
                 blocks = (tuple(each for item in block for each in self.nests(item)) for block in (then, otherwise))
                 return (replace(statement, then=next(blocks), otherwise=next(blocks)),)
-            case For() if _may_be_cut(statement):
+            case For():
                 parts = self.loops(statement, Place((), self.known))
                 return (statement,) if len(parts) == 1 else tuple(copied(part, self.names) for part in parts)
             case _:
@@ -142,7 +140,7 @@ class _Cutter:
         parts = self.parts(self.spread(loop.body, inside), inside)
         if len(parts) == 1:
             return [loop]
-        if self.live[loop.index] & assigned_symbols(loop.body) or not self.may_be_parted(loop, parts):
+        if not self.may_be_parted(loop, parts):
             raise _UncutError
         return [replace(loop, body=part) for part in self.passed(parts, inside)]
 
@@ -199,14 +197,12 @@ class _Cutter:
     @legality
     def may_be_parted(self, loop: For, parts: Sequence[Block]) -> bool:
         """Whether all iterations of each part of a loop's body may run before all of the next part."""
+        if not may_have_parts(loop) or self.live[loop.index] & assigned_symbols(loop.body):
+            return False
         node = next(item for item in self.facts.model.loops if item.node.index == loop.index)
-        for place in range(1, len(parts)):
-            before, after = (tuple(item for part in each for item in part) for each in (parts[:place], parts[place:]))
-            if live_before(before, NONE) & assigned_symbols(after):
-                return False
-            if not may_run_before(node, before, after, self.facts):
-                return False
-        return True
+        cuts = ((parts[:place], parts[place:]) for place in range(1, len(parts)))
+        cut_up = (tuple(tuple(item for part in side for item in part) for side in cut) for cut in cuts)
+        return all(may_run_before(node, before, after, self.facts) for before, after in cut_up)
 
     # ------------------------------------------------------------ what passes between parts
 
@@ -224,30 +220,27 @@ class _Cutter:
     def given(self, symbol: Symbol, written: Block, before: Block, after: Block, place: Place) -> tuple[Block, Block]:
         """Return two parts of which the first one keeps a variable for the second, or that computes it again."""
         last = next(item for item in reversed(written) if symbol in assigned_symbols(item))
-        if isinstance(last, Assign) and self.is_fixed(last.value, place):
+        known = self.known.fixed | {loop.index for loop in place.loops}
+        if isinstance(last, Assign) and effects(last.value).made_of(known):
             return before, (last, *after)
         if not any(isinstance(item, Assign) and item.symbol == symbol for item in before):
             raise _UncutError
         sizes, indices = self.elements(place)
         tensor, made = self.names.tensor(f"{symbol.name}_kept", symbol.dtype, *sizes)
         self.kept.append(made)
-        before = (*before, replace(self.names.store(tensor, *indices, build.read(symbol)), loc=last.loc))
+        loc = place.loops[-1].loc
+        before = (*before, replace(self.names.store(tensor, *indices, build.read(symbol)), loc=loc))
         bounds = [bound for node in statements(after) if isinstance(node, For) for bound in (node.start, node.stop)]
         if symbol in assigned_symbols(after) or symbol in read_symbols(bounds):
-            value = replace(self.names.load(tensor, *indices), loc=last.loc)
-            return before, (Assign(symbol=symbol, value=value, loc=last.loc), *after)
+            value = replace(self.names.load(tensor, *indices), loc=loc)
+            return before, (Assign(symbol=symbol, value=value, loc=loc), *after)
 
         def visit(node: Node) -> Node:
             if isinstance(node, Read) and node.symbol == symbol:
-                return replace(self.names.load(tensor, *indices), loc=last.loc)
+                return replace(self.names.load(tensor, *indices), loc=loc)
             return node
 
         return before, tuple(rewrite(item, visit) for item in after)
-
-    @legality
-    def is_fixed(self, value: Expression, place: Place) -> bool:
-        """Whether a value is made of literals, sizes, scalars of the kernel and indices of loops around."""
-        return effects(value).plain and read_symbols(value) <= self.known.fixed | {loop.index for loop in place.loops}
 
     def elements(self, place: Place) -> tuple[list[Expression], list[Expression]]:
         """Return the sizes of a tensor with an element for each iteration of some loops, and this one's indices."""
@@ -260,13 +253,6 @@ class _Cutter:
             indices.append(build.sub(build.read(loop.index), least))
             ranges = ranges.inside(loop)
         return sizes, indices
-
-
-@legality
-def _may_be_cut(loop: For) -> bool:
-    """Whether nothing in a loop may fail, draws, leaves it, exchanges tensors, or has lists."""
-    found = effects(loop)
-    return not (found.fails or found.draws or found.jumps or found.whiles or found.rebinds or found.declares)
 
 
 def _is_long(statement: Statement) -> bool:

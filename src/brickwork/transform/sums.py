@@ -5,15 +5,23 @@ Sums are equal modulo 2**64 to the expressions that they are of, whatever wraps 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from brickwork.analysis.polynomial import SIZE_LIMIT
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import Apply, Constant, Expression, Read, Size
+from brickwork.ir.nodes import Apply, Constant, Expression, For, Read, Size, Symbol
+from brickwork.ir.walk import read_symbols
 from brickwork.legality import legality
 from brickwork.records import dataclass
 
 SMALL = 2**40
 """What is added up is tested to lie within plus or minus this, but for sizes, which are below `SIZE_LIMIT`."""
+
+MOST = 2**60
+"""What is added up of so much, some parts at a time, does not wrap."""
+Limits = Mapping[Symbol, int]
+"""Variables, with the greatest absolute value of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +44,15 @@ class Sum:
         """The greatest absolute value, where what is added up is small."""
         sizes = sum(abs(factor) * (SIZE_LIMIT if isinstance(item, Size) else SMALL) for item, factor in self.terms)
         return sizes + abs(self.constant)
+
+    @legality
+    def along(self, symbol: Symbol) -> tuple[int, Sum] | None:
+        """Return how many times a variable is in it, and the rest; None if something in that is computed from it."""
+        own: Expression = Read(symbol=symbol)
+        rest = Sum(tuple(pair for pair in self.terms if pair[0] != own), self.constant)
+        return (
+            None if symbol in read_symbols([item for item, _ in rest.terms]) else (dict(self.terms).get(own, 0), rest)
+        )
 
     def expression(self) -> Expression:
         """Return what computes it, what is taken away last."""
@@ -61,3 +78,56 @@ def sum_of(value: Expression) -> Sum | None:
             return first.plus(second, 1 if operator.name == "add" else -1)
         case _:
             return None
+
+
+@legality
+def linear(value: Expression) -> Sum:
+    """Return an int64 as a sum, of whatever it is added up of."""
+    match value:
+        case Apply(operator=operator, operands=(left, right)) if operator.name in {"add", "sub"}:
+            return linear(left).plus(linear(right), 1 if operator.name == "add" else -1)
+        case Apply(operator=operator, operands=(Constant(value=factor), other) | (other, Constant(value=factor))) if (
+            operator.name == "mul"
+        ):
+            return Sum().plus(linear(other), int(factor))
+        case _:
+            return sum_of(value) or Sum(((value, 1),))
+
+
+@legality
+def limit_of(value: Expression, limits: Limits) -> int | None:
+    """Return a limit of an int64's absolute value, if variables with limits say it and no step of it nears 2**63."""
+    match value:
+        case Constant(value=number) if value.dtype is INT64:
+            found = abs(int(number))
+        case Size():
+            found = SIZE_LIMIT
+        case Read(symbol=symbol) if symbol in limits:
+            found = limits[symbol]
+        case Apply(operator=operator, operands=(left, right)) if value.dtype is INT64:
+            first, second = limit_of(left, limits), limit_of(right, limits)
+            divides = isinstance(right, Constant) and right.value > 0
+            if first is None or second is None:
+                return None
+            match operator.name:
+                case "add" | "sub":
+                    found = first + second
+                case "mul":
+                    found = first * second
+                case "minimum" | "maximum":
+                    found = max(first, second)
+                case "floordiv" if divides:
+                    found = first
+                case "mod" if divides:
+                    found = second
+                case _:
+                    return None
+        case _:
+            return None
+    return found if found <= MOST else None
+
+
+def within(limits: Limits, loop: For) -> Limits:
+    """Return the limits of variables in a loop: also of its index, if its bounds have some."""
+    first, last = limit_of(loop.start, limits), limit_of(loop.stop, limits)
+    return limits if first is None or last is None else {**limits, loop.index: max(first, last)}

@@ -16,21 +16,22 @@ from dataclasses import replace
 
 from brickwork.analysis.scalars import NONE, live_before
 from brickwork.ir import build
-from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Apply, Assign, Block, Expression, For, If, Read, Statement, Symbol
-from brickwork.ir.walk import assigned_symbols, read_symbols
+from brickwork.ir.walk import assigned_symbols, read_symbols, statements
 from brickwork.legality import legality
 
 
 @legality
 def sums_of(statement: Statement) -> tuple[Statement, ...]:
     """Return a loop, or a condition, in which variables are added up and nothing else, once for each product."""
-    found = effects(statement)
-    if found.fails or found.draws or found.jumps or found.whiles or found.stores or found.declares or found.rebinds:
-        return ()
     parts = tuple(_each(statement))
+    totals = assigned_symbols(map(_total, parts))
+    assigns = [node for node in statements(statement) if isinstance(node, Assign)]
+    others = [node.symbol for node in assigns if _added(node) is None]
+    apart = len({*others}) == len(others) and totals.isdisjoint(others)
     carried = live_before((statement,), NONE) & assigned_symbols(statement)
-    return parts if carried <= assigned_symbols([_total(part) for part in parts]) else ()
+    reads = any(read_symbols(_terms(part)) & totals for part in parts)
+    return parts if apart and carried <= totals and not reads else ()
 
 
 def _each(statement: Statement) -> Iterator[Statement]:
@@ -43,7 +44,6 @@ def _each(statement: Statement) -> Iterator[Statement]:
             pass
 
 
-@legality
 def _blocks(block: Block) -> Iterator[Block]:
     """Yield a block once for each product that it adds up, with what that is computed from; nothing if it does more."""
     ahead: list[Statement] = []
@@ -58,13 +58,6 @@ def _blocks(block: Block) -> Iterator[Block]:
             sums += parts
         else:
             return
-    totals = assigned_symbols([_total(item) for item in sums])
-    if any(read_symbols(item) & totals for item in ahead) or assigned_symbols(ahead) & totals:
-        return
-    if len(assigned_symbols(ahead)) < len(ahead):
-        return
-    if any(read_symbols(_terms(item)) & totals for item in sums):
-        return
     yield from ((*ahead, item) for item in sums)
 
 
@@ -98,12 +91,12 @@ def _terms(statement: Statement) -> list[Expression]:
 def _added(statement: Statement) -> list[Statement] | None:
     """Return what adds to a variable as one statement for each product; None if a statement does not add to one."""
     match statement:
-        case Assign(symbol=symbol, value=Apply(operator=operator, operands=(left, right))) if symbol.dtype.is_float:
+        case Assign(symbol=symbol, value=Apply(operator=operator, operands=(left, right))):
             own = Read(symbol=symbol)
-            if operator.name == "add" and own in {left, right}:
-                term = right if left == own else left
-            elif operator.name == "sub" and left == own:
-                term = _negated(right)
+            if operator.name in {"add", "sub"} and left == own:
+                term = right if operator.name == "add" else _negated(right)
+            elif operator.name == "add" and right == own:
+                term = left
             else:
                 return None
             return [_plus(statement, symbol, each) for each in _products(term)]

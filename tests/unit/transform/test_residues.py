@@ -10,7 +10,14 @@ import torch
 
 from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
-from brickwork.ir.nodes import Apply, For, Kernel, Launch, Node, Store
+from brickwork.ir.nodes import (
+    Apply,
+    For,
+    Kernel,
+    Launch,
+    Node,
+    Store,
+)
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import statements, walk
 from brickwork.transform import nests_apart

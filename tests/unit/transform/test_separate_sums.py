@@ -1,5 +1,7 @@
 """Contractions that stand beside other loops have nests of their own, where that is legal and worth it."""
 
+# pyright: reportArgumentType=false, reportCallIssue=false
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -8,15 +10,17 @@ from unittest.mock import patch
 import pytest
 import torch
 
+import brickwork as bw
 from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
+from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import Allocate, For, If, Kernel, Launch, Program
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import statements, walk
 from brickwork.transform import nests_apart, separate_sums
 from brickwork.transform.canonical.form import canonical
 from brickwork.transform.separate_sums import APART, with_separate_sums
-from support.lowering import argument_type, numbers
+from support.lowering import argument_type, nested, numbers
 from support.scheduling import GPU, same
 
 Tensor = torch.Tensor
@@ -155,10 +159,99 @@ def triangular(a: Tensor, g: Tensor, u: Tensor) -> Tensor:
     return out
 
 
-@pytest.mark.parametrize("function", [gated, two_terms, taken_away, one_after_the_other, layers, triangular])
+def from_the_right(a: Tensor, g: Tensor, u: Tensor) -> Tensor:
+    out = torch.empty(a.shape[0], g.shape[1])
+    for i in range(a.shape[0]):
+        for j in range(g.shape[1]):
+            p = 1.0
+            q = 0.0
+            for k in range(a.shape[1]):
+                p = a[i, k] * g[k, j] + p
+                q = q - a[i, k] * u[k, j]
+            out[i, j] = p - q
+    return out
+
+
+def between_condition(a: Tensor, g: Tensor, u: Tensor) -> Tensor:
+    out = torch.empty(a.shape[0], g.shape[1])
+    for i in range(a.shape[0]):
+        for j in range(g.shape[1]):
+            p = 0.0
+            q = 0.0
+            for k in range(a.shape[1]):
+                f = a[i, k] * 2.0
+                if f > 1.0:
+                    p += f * g[k, j]
+                    q -= f * u[k, j]
+            out[i, j] = p * q
+    return out
+
+
+def inner_breaks(a: Tensor, g: Tensor, u: Tensor) -> Tensor:
+    out = torch.empty(a.shape[0], g.shape[1])
+    for i in range(a.shape[0]):
+        for j in range(g.shape[1]):
+            p = 0.0
+            q = 0.0
+            for k in range(a.shape[1]):
+                p += a[i, k] * g[k, j]
+            n = 0
+            for m in range(7):
+                if m > p:
+                    break
+                n += 1
+            for k in range(a.shape[1]):
+                q += a[i, k] * u[k, j]
+            out[i, j] = p * q + n
+    return out
+
+
+def whiles(a: Tensor, g: Tensor, u: Tensor) -> Tensor:
+    out = torch.empty(a.shape[0], g.shape[1])
+    for i in range(a.shape[0]):
+        for j in range(g.shape[1]):
+            p = 0.0
+            q = 0.0
+            for k in range(a.shape[1]):
+                p += a[i, k] * g[k, j]
+            while p > 3.0:
+                p = p / 2.0
+            for k in range(a.shape[1]):
+                q += a[i, k] * u[k, j]
+            out[i, j] = p * q
+    return out
+
+
+def lists_inside(a: Tensor, g: Tensor, u: Tensor) -> Tensor:
+    out = torch.zeros(a.shape[0], g.shape[1])
+    for i in range(a.shape[0]):
+        for j in range(g.shape[1]):
+            row = [0.0, 0.0, 0.0]
+            p = 0.0
+            q = 0.0
+            for k in range(a.shape[1]):
+                p += a[i, k] * g[k, j]
+            row[j % 3] = row[j % 3] + p
+            for k in range(a.shape[1]):
+                q += a[i, k] * u[k, j]
+            out[i, j] = row[j % 3] * q
+    return out
+
+
+SEPARATE = [gated, two_terms, taken_away, one_after_the_other, layers, triangular, from_the_right, between_condition]
+
+
+@pytest.mark.parametrize("function", SEPARATE)
 def test_sums_have_nests_of_their_own(function: Callable[..., object]) -> None:
     (kernel,) = kernels_apart(function, A, G, U)
     assert len([node for node in kernel.body if isinstance(node, For)]) == 2
+    same(function, A, G, U)
+
+
+@pytest.mark.parametrize("function", [inner_breaks, whiles])
+def test_loops_that_end_early_may_stand_between_sums(function: Callable[..., object]) -> None:
+    (kernel,) = kernels_apart(function, A, G, U)
+    assert len(kernel.body) == 3
     same(function, A, G, U)
 
 
@@ -292,7 +385,158 @@ def not_always(a: Tensor, g: Tensor, u: Tensor) -> Tensor:
     return out
 
 
-STAYS = [carries, adds_up, asserts, depends, assigned_anew, not_always]
+def asks_itself(a: Tensor, g: Tensor, u: Tensor) -> Tensor:
+    """Add to two variables if the first is small."""
+    out = torch.empty(a.shape[0], g.shape[1])
+    for i in range(a.shape[0]):
+        for j in range(g.shape[1]):
+            p = a[i, 0]
+            q = 1.0
+            if p < 0.75:
+                for k in range(a.shape[1]):
+                    p += a[i, k] * g[k, j]
+                    q += a[i, k] * u[k, j]
+            out[i, j] = max(p, 2.0) * q
+    return out
+
+
+def inner_reset(a: Tensor, g: Tensor, u: Tensor) -> Tensor:
+    out = torch.empty(a.shape[0], g.shape[1])
+    for i in range(a.shape[0]):
+        for j in range(g.shape[1]):
+            p = 0.0
+            q = 0.0
+            for k in range(a.shape[1]):
+                p = 1.0
+                p += a[i, k] * g[k, j]
+                q += a[i, k] * u[k, j]
+            out[i, j] = p - q
+    return out
+
+
+def outer_reset(a: Tensor, g: Tensor, u: Tensor) -> Tensor:
+    out = torch.empty(a.shape[0], g.shape[1])
+    for i in range(a.shape[0]):
+        for j in range(g.shape[1]):
+            p = 0.0
+            q = 0.0
+            for k in range(a.shape[1]):
+                p = 1.0
+                for m in range(u.shape[0]):
+                    p += a[i, k] * g[k, j]
+                    q += a[i, m] * u[m, j]
+            out[i, j] = p - q
+    return out
+
+
+def ahead_reads(a: Tensor, g: Tensor, u: Tensor) -> Tensor:
+    out = torch.empty(a.shape[0], g.shape[1])
+    for i in range(a.shape[0]):
+        for j in range(g.shape[1]):
+            p = 0.0
+            q = 0.0
+            for k in range(a.shape[1]):
+                p += a[i, k] * g[k, j]
+                h = p + 1.0
+                q += h * u[k, j]
+            out[i, j] = p - q
+    return out
+
+
+def taken_from(a: Tensor, g: Tensor, u: Tensor) -> Tensor:
+    out = torch.empty(a.shape[0], g.shape[1])
+    for i in range(a.shape[0]):
+        for j in range(g.shape[1]):
+            p = 0.0
+            q = 0.0
+            for k in range(a.shape[1]):
+                p = a[i, k] * g[k, j] - p
+                q += a[i, k] * u[k, j]
+            out[i, j] = p - q
+    return out
+
+
+def multiplied(a: Tensor, g: Tensor, u: Tensor) -> Tensor:
+    out = torch.empty(a.shape[0], g.shape[1])
+    for i in range(a.shape[0]):
+        for j in range(g.shape[1]):
+            p = 1.0
+            q = 0.0
+            for k in range(a.shape[1]):
+                p = p * (a[i, k] * g[k, j])
+                q += a[i, k] * u[k, j]
+            out[i, j] = p - q
+    return out
+
+
+def otherwise(a: Tensor, g: Tensor, u: Tensor) -> Tensor:
+    out = torch.empty(a.shape[0], g.shape[1])
+    for i in range(a.shape[0]):
+        for j in range(g.shape[1]):
+            p = 0.0
+            q = 0.0
+            for k in range(a.shape[1]):
+                if k > 1:
+                    p += a[i, k] * g[k, j]
+                    q -= a[i, k] * u[k, j]
+                else:
+                    p += 2.0
+            out[i, j] = p * q
+    return out
+
+
+def breaks(a: Tensor, g: Tensor, u: Tensor) -> Tensor:
+    out = torch.empty(a.shape[0], g.shape[1])
+    for i in range(a.shape[0]):
+        for j in range(g.shape[1]):
+            p = 0.0
+            q = 0.0
+            for k in range(a.shape[1]):
+                p += a[i, k] * g[k, j]
+            if p > 3.0:
+                break
+            for k in range(a.shape[1]):
+                q += a[i, k] * u[k, j]
+            out[i, j] = p * q
+    return out
+
+
+def continues(a: Tensor, g: Tensor, u: Tensor) -> Tensor:
+    out = torch.zeros(a.shape[0], g.shape[1])
+    for i in range(a.shape[0]):
+        for j in range(g.shape[1]):
+            p = 0.0
+            q = 0.0
+            for k in range(a.shape[1]):
+                p += a[i, k] * g[k, j]
+            if p > 3.0:
+                continue
+            for k in range(a.shape[1]):
+                q += a[i, k] * u[k, j]
+            out[i, j] = p * q
+    return out
+
+
+def lists(a: Tensor, g: Tensor, u: Tensor) -> Tensor:
+    out = torch.zeros(a.shape[0], g.shape[1])
+    for i in range(a.shape[0]):
+        row = [0.0, 0.0, 0.0]
+        for j in range(g.shape[1]):
+            p = 0.0
+            q = 0.0
+            for k in range(a.shape[1]):
+                p += a[i, k] * g[k, j]
+            row[j % 3] = row[j % 3] + p
+            for k in range(a.shape[1]):
+                q += a[i, k] * u[k, j]
+            out[i, j] = row[j % 3] * q
+    return out
+
+
+STAYS = [
+    *(carries, adds_up, asserts, depends, assigned_anew, not_always, asks_itself, inner_reset, outer_reset),
+    *(ahead_reads, taken_from, multiplied, otherwise, breaks, continues, lists),
+]
 
 
 @pytest.mark.parametrize("function", STAYS)
@@ -305,3 +549,29 @@ def test_a_part_that_reads_what_a_later_one_stores_stays() -> None:
     given = numbers(4, 4), numbers(4, 4), numbers(4, 4)
     assert not kernels_apart(reads_the_last_row, *given)
     same(reads_the_last_row, *given)
+
+
+def test_lists_of_one_iteration_stay_with_it() -> None:
+    same(lists_inside, A, G, U)
+
+
+def draws(a: Tensor, g: Tensor, u: Tensor) -> Tensor:
+    out = torch.empty(a.shape[0], g.shape[1])
+    for i in range(a.shape[0]):
+        for j in range(g.shape[1]):
+            r = bw.rand()
+            p = r
+            q = 0.0
+            for k in range(a.shape[1]):
+                p += a[i, k] * g[k, j]
+                q += a[i, k] * u[k, j]
+            out[i, j] = p * q + r
+    return out
+
+
+def test_draws_are_those_of_their_iterations() -> None:
+    program = separated(draws, A, G, U)
+    assert kernels_apart(draws, A, G, U)
+    written = lower(define(draws), Signature(tuple(map(argument_type, (A, G, U)))))
+    outcomes = [nested(run_program(each, [A, G, U], key=7)[0]) for each in (written, program)]
+    assert outcomes[0] == outcomes[1]

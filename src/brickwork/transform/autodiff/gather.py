@@ -527,10 +527,12 @@ class _Gatherer:
             indices = tuple(self.writer.known(index, names) for index in inverse.indices)
             # In a loop, iterations may meet on an element: each then updates it, once.
             apart = not zero and depth > 0
-            start = build.constant(0, total.dtype) if zero or apart else self.names.load(tensor, *indices)
+            loc = terms[0].place.store.loc
+            element = replace(self.names.load(tensor, *indices), loc=loc)
+            start = build.constant(0, total.dtype) if zero or apart else element
             added = [item for term in terms for item in self.writer.term(term, total, names)]
-            value = build.add(self.names.load(tensor, *indices), build.read(total)) if apart else build.read(total)
-            store = replace(self.names.store(tensor, *indices, value), loc=terms[0].place.store.loc)
+            value = build.add(element, build.read(total)) if apart else build.read(total)
+            store = replace(self.names.store(tensor, *indices, value), loc=loc)
             body = (Assign(symbol=total, value=start), *added, store)
             return body if inverse.everywhere else self.writer.guarded(inverse.guards, body, names)
 

@@ -103,11 +103,10 @@ def longest(loop: For, band: Sequence[For]) -> Expression:
 
 
 def _extreme(bound: Expression, band: Sequence[For], choice: str) -> Expression:
-    for node in band:
+    for node in reversed(band):
         if node.index in read_symbols(bound):
             last = build.sub(node.stop, build.integer(1))
-            ends = [substitute(bound, {node.index: place}) for place in (node.start, last)]
-            return build.apply(choice, *ends)
+            bound = build.apply(choice, *(substitute(bound, {node.index: place}) for place in (node.start, last)))
     return bound
 
 

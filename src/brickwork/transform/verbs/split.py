@@ -12,7 +12,7 @@ from dataclasses import replace
 from brickwork.analysis.polynomial import UnknownAtom
 from brickwork.ir import build
 from brickwork.ir.nodes import Block, Expression, For, Role, Symbol
-from brickwork.ir.walk import rewrite_loops, statements
+from brickwork.ir.walk import read_symbols, rewrite_loops, statements
 from brickwork.legality import hazard
 from brickwork.transform.schedule.schedule import Split, chunk_of
 from brickwork.transform.verbs.bind import GONE
@@ -67,17 +67,19 @@ def chunks(loop: For, size: Expression) -> For:
 def cut(loops: Sequence[For], first: Expression, end: Expression) -> For:
     """Return a perfect nest for its iterations from the `first` to before the `end`, counted over all loops.
 
-    How many iterations an inner loop has does not change with the indices of those around it.
+    How many iterations an inner loop has does not change with the indices of those around it; sizes say that there are
+    some, variables may say that there are none.
     """
     loop, *inner = loops
     if not inner:
         return replace(loop, start=build.add(loop.start, first), stop=build.add(loop.start, end))
     each, one = count_of(*inner), build.integer(1)
-    last = build.apply("floordiv", build.sub(build.add(end, each), one), each)
+    some = build.apply("maximum", each, one) if read_symbols(each) else each
+    last = build.apply("floordiv", build.sub(build.add(end, each), one), some)
     past = build.mul(build.sub(build.read(loop.index), loop.start), each)
     low = build.apply("maximum", build.sub(first, past), build.integer(0))
     high = build.apply("minimum", build.sub(end, past), each)
-    start = build.add(loop.start, build.apply("floordiv", first, each))
+    start = build.add(loop.start, build.apply("floordiv", first, some))
     return replace(loop, start=start, stop=build.add(loop.start, last), body=(cut(inner, low, high),))
 
 
