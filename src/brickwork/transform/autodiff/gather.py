@@ -177,6 +177,8 @@ class _Gatherer:
         self.grid = grid
         self.shared = frozenset[Kept]()
         """What is kept for other tensors of the nest in any case."""
+        self.scatters = False
+        """Whether the nest adds, on a grid, to elements of another tensor that stay a scatter."""
 
     def block(self, block: Block, depth: int) -> Block:
         """Return a block that stands in `depth` loops with its nests in gather form."""
@@ -236,7 +238,7 @@ class _Gatherer:
         """
         stored = effects(root).stores - early
         result: dict[Tensor, tuple[Term, ...]] = {}
-        self.shared = frozenset[Kept]()
+        self.shared, self.scatters = frozenset[Kept](), False
         for _ in range(1 + self.grid):
             for tensor, updates in found.items():
                 if tensor in result or self.stays(root, updates, depth):
@@ -248,7 +250,9 @@ class _Gatherer:
                 else:
                     result[tensor] = terms
             self.shared = frozenset(item for terms in result.values() for term in terms for item in term.needs.kept)
-            if not self.shared:
+            left = [place for tensor, updates in found.items() if tensor not in result for place in updates]
+            self.scatters = self.grid and not all(map(self.is_apart, left))
+            if not self.shared and not self.scatters:
                 break
         return result
 
@@ -392,7 +396,7 @@ class _Gatherer:
                 return None
             # What iterations of an inner nest keep would be in the way of running those around it at once.
             beside = self.is_apart(update) and not self.is_window(access, needs.kept)
-            beside = beside and not self.is_product(access, needs.kept)
+            beside = beside and not self.is_product(access, needs.kept) and not self.scatters
             if (needs.kept and (depth or beside)) or any(self.buffer(item) is None for item in needs.kept):
                 return None
             inverse = replace(inverse, assumed=(*found.assumed, *inverse.assumed))

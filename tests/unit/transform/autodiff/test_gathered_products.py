@@ -70,6 +70,18 @@ def carried(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
     return y
 
 
+def windows(x: Tensor, ends: Tensor) -> Tensor:
+    """Sum windows whose ends are floats: what is read is a scatter, and each row's ends are summed over its windows."""
+    y = x.new_empty((ends.shape[0], x.shape[0]))
+    for r in range(ends.shape[0]):
+        for c in range(x.shape[0]):
+            s = 0.0
+            for k in range(x.shape[1]):
+                s += (ends[r, 0] - k) * x[c, min(max(int(ends[r, 1] + k), 0), x.shape[1] - 1)]
+            y[r, c] = s * ends[r, 1]
+    return y
+
+
 def nests(function: Callable[..., Tensor], *sizes: tuple[int, ...], device: str) -> list[set[str]]:
     """Return which tensors each nest of the gradient stores into."""
     given = [torch.empty(size, device="meta", requires_grad=True) for size in sizes]
@@ -99,10 +111,23 @@ def test_a_sum_stays_in_a_loop_that_carries_a_state() -> None:
     assert "b_gradient_kept" in nests(carried, (3, 9), (2, 4), (2,), device="sm_90")[0]
 
 
+def test_rows_beside_a_scatter_are_gathered_from_what_is_kept() -> None:
+    """The nest of the scatter has no sum of its own over places then, and may be for as many threads."""
+    found = nests(windows, (3, 4), (2, 2), device="sm_90")
+    assert "x_gradient" in found[0]
+    assert "ends_gradient" not in found[0]
+    assert any("ends_gradient" in nest for nest in found[1:])
+
+
 @pytest.mark.parametrize(
     ("function", "sizes"),
-    [(activated, ((3, 4), (2, 4))), (filtered, ((3, 9), (2, 4))), (carried, ((3, 5), (2, 4), (2,)))],
-    ids=["activated", "filtered", "carried"],
+    [
+        (activated, ((3, 4), (2, 4))),
+        (filtered, ((3, 9), (2, 4))),
+        (carried, ((3, 5), (2, 4), (2,))),
+        (windows, ((3, 4), (2, 2))),
+    ],
+    ids=["activated", "filtered", "carried", "windows"],
 )
 def test_gradients_are_those_of_the_loops(function: Callable[..., Tensor], sizes: tuple[tuple[int, ...], ...]) -> None:
     """A program for a grid gives what one for a processor gives, whose nests keep the scatter's order."""
