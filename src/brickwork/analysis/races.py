@@ -100,7 +100,7 @@ def _are_apart(facts: Facts, loop: Loop, pair: tuple[Access, Access], known: Seq
 def _store_the_same(first: Access, second: Access) -> bool:
     """Whether two accesses store one literal where elements or the like say: it does not matter which is made last."""
     told = any(isinstance(atom, UnknownAtom) for axis in first.axes for atom in axis.value.atoms())
-    return told and first.store and second.store and first.literal is not None and first.literal == second.literal
+    return told and first.literal is not None and first.literal == second.literal
 
 
 @legality

@@ -211,6 +211,14 @@ def test_stores_of_one_literal_may_meet(values, read, independent):
     assert by_name(make.kernel(loop))["i"].independent is independent
 
 
+def test_stores_of_one_literal_may_meet_along_one_of_two_axes():
+    make = KernelBuilder()
+    x, index, i, j = make.tensor("x", 2), make.tensor("index", 1, INT64), make.symbol("i"), make.symbol("j")
+    store = make.store(x, (make.load(index, i), j), build.constant(1.0, FLOAT32))
+    loops = by_name(make.kernel(make.loop(i, size(index, 0), make.loop(j, size(x, 1), store))))
+    assert loops["i"].independent
+
+
 def test_updates_by_a_literal_are_no_stores_of_it():
     make = KernelBuilder()
     x, index, i = make.tensor("x", 1), make.tensor("index", 1, INT64), make.symbol("i")
