@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import product
 from unittest.mock import patch
 
 import pytest
@@ -26,6 +27,7 @@ from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.residue_nests import APART, STRIDED, with_residues, with_strides
 from support.lowering import argument_type, memory, numbers
 from support.scheduling import GPU, same
+from support.sweep import sampled
 
 Tensor = torch.Tensor
 
@@ -120,9 +122,9 @@ def two_axes(x: Tensor, w: Tensor) -> Tensor:
 X, W = numbers(2, 3, 4), numbers(3, 2, 4)
 
 
-@pytest.mark.parametrize("function", [spread, spread_by_three, two_axes])
-@pytest.mark.parametrize("terms", [1, 2, 3, 4, 5])
-@pytest.mark.parametrize("length", [1, 4, 5])
+@pytest.mark.parametrize(
+    ("length", "terms", "function"), sampled(product((1, 4, 5), range(1, 6), (spread, spread_by_three, two_axes)))
+)
 def test_sums_of_one_remainder_are_those_of_the_source(
     function: Callable[..., object], terms: int, length: int
 ) -> None:
@@ -265,8 +267,7 @@ def of_strides(g: Tensor, w: Tensor, pad: int) -> Tensor:
     return x
 
 
-@pytest.mark.parametrize("terms", [1, 2, 3, 4, 5])
-@pytest.mark.parametrize("length", [1, 2, 5])
+@pytest.mark.parametrize(("length", "terms"), sampled(product((1, 2, 5), range(1, 6))))
 def test_sums_between_quotients_begin_at_0(length: int, terms: int) -> None:
     given = numbers(2, 3, length), numbers(3, 2, terms), 0
     assert APART in kernels(of_strides, *given)
