@@ -22,7 +22,7 @@ from support.fuzz.sums import draw_sums
 from support.lowering import argument_type
 from support.scheduling import GPU, same
 
-PROGRAMS = int(os.environ.get("BRICKWORK_FUZZ_PROGRAMS", "60"))
+PROGRAMS = int(os.environ.get("BRICKWORK_FUZZ_PROGRAMS", "20"))
 FIRST = int(os.environ.get("BRICKWORK_FUZZ_SEED", "0"))
 BATCH = 20
 ENDS = (residue_nests.APART, separate_sums.APART)

@@ -277,8 +277,8 @@ def mul(left: Expression, right: Expression, loc: Location = NOWHERE) -> Express
 
 
 def product(factors: Sequence[Expression]) -> Expression:
-    """Return the product of one factor or more, from the left."""
-    return reduce(mul, factors)
+    """Return the product of factors, from the left: 1 of none."""
+    return reduce(mul, factors) if factors else integer(1)
 
 
 def iterations(start: Expression, stop: Expression) -> Expression:

@@ -15,20 +15,35 @@ from __future__ import annotations
 from importlib import import_module
 from typing import cast
 
+from brickwork.analysis.analyse import analyse
+from brickwork.analysis.verdicts import Bound
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Assign, Expression, For, Kernel, Launch, Load, Program, Store, Symbol
 from brickwork.ir.walk import read_symbols, statements, walk
+from brickwork.legality import legality
 from brickwork.target.target import Target
 from brickwork.transform.free_variables import fresh_names
 
 
 def with_gathers(program: Program, target: Target) -> tuple[Program, dict[str, str]]:
     """Return the program with such nests turned around."""
+    if not target.grid:
+        return program, {}
     kernels = [node.kernel for node in walk(program.body) if isinstance(node, Launch)]
-    if not target.grid or not any(map(_spreads, kernels)):
+    turned = [kernel.name for kernel in kernels if _spreads(kernel) and _is_inside(kernel)]
+    if not turned:
         return program, {}
     gather = import_module("brickwork.transform.autodiff.gather").gather
-    return cast("Program", gather(program, fresh_names(program))), {}
+    return cast("Program", gather(program, fresh_names(program), turned)), {}
+
+
+@legality
+def _is_inside(kernel: Kernel) -> bool:
+    """Whether all elements are there: what is added beside a tensor is no term of any element, and would fail no check.
+
+    Gradients touch what their forward did, which has been checked.
+    """
+    return all(verdict.bound is Bound.PROVED and not verdict.guard for verdict in analyse(kernel).bounds.values())
 
 
 def _spreads(kernel: Kernel) -> bool:

@@ -245,6 +245,8 @@ def _ranked(loop: For, kernel: Kernel, place: int, made: _Made) -> Block | None:
     after = live_before(kernel.body[place + 1 :], NONE) & assigned_symbols(loop.body)
     if after - live_before(loop.body, NONE) or not (variables or tensors):
         return None
+    if any(not tensor.type.rank for tensor in tensors):
+        return None  # no bins: one element, whose iterations have an order
     ranker = _Ranker(loop, kernel, made)
     # What is counted in variables may depend on what was found in tensors.
     found = [ranker.of_tensor(tensor) for tensor in tensors] + [ranker.of_variable(symbol) for symbol in variables]

@@ -108,10 +108,6 @@ class _Elements:
         return sum(map(int.__mul__, place, self.strides))
 
 
-def _elements(tensor: torch.Tensor) -> _Elements:
-    return _Elements([item.item() for item in tensor.flatten()], tuple(tensor.shape), tensor.stride())
-
-
 @dataclass(slots=True)
 class _Plain:
     """Runs a function as plain Python; `magnitude` is the most that its sums may be, were all terms positive."""

@@ -22,6 +22,7 @@ from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
 from brickwork.pytorch.arguments import with_values
 from brickwork.target.cuda import cuda_target
+from brickwork.target.target import Target
 from brickwork.transform import ranks, replicate_reductions, split_recurrences, split_reductions, split_rows
 from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.schedule import grid, long_sums, register_tile, shared_work
@@ -88,7 +89,7 @@ def _small_pieces() -> Generator[None]:
         patch.multiple(replicate_reductions, MANY_UPDATES=2, RUN=2, COPIES=3),
         patch.object(split_reductions, "THREADS", few),
         patch.object(split_reductions, "BLOCKS", replace(few, unit=2)),
-        patch.multiple(split_rows, EVEN=replace(few, unit=2), RAGGED=few, few_iterations=lambda _target: 1),
+        patch.multiple(split_rows, EVEN=replace(few, unit=2), RAGGED=few, few_iterations=_one),
         patch.object(split_reductions, "DEEP", few),
         patch.object(split_reductions, "TILES", replace(few, joined=Role.PARALLEL)),
         patch.object(register_tile, "BUSY", 1),
@@ -98,3 +99,8 @@ def _small_pieces() -> Generator[None]:
         patch.object(shared_work, "_INSIDE", 200),
     ):
         yield
+
+
+def _one(_target: Target) -> int:
+    """Return so few iterations that rows are always worth pieces."""
+    return 1

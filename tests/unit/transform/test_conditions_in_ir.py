@@ -28,12 +28,12 @@ from brickwork.transform.autodiff.single_stores import _copy
 from brickwork.transform.autodiff.store_forwarding import is_exact
 from brickwork.transform.autodiff.varying_loads import _Around
 from brickwork.transform.batch_loop import _is_apart, _is_shared, _is_uniform
+from brickwork.transform.canonical.choices import is_simple
 from brickwork.transform.host_device_partition import Partition
 from brickwork.transform.outline import _follows
 from brickwork.transform.predicate import _jumps_by_elements
 from brickwork.transform.schedule.loop_order import Nest
 from brickwork.transform.unguarded_analysis import _is_apart as is_apart_unguarded
-from brickwork.transform.unswitch import _is_simple
 from brickwork.transform.verbs.reorder import is_nest
 from support.written import check, extent, let, load, loop, op, repeat, store, symbol, when
 
@@ -54,10 +54,10 @@ DRAWN = Random(
 def test_expressions_that_may_be_asked_early_are_simple():
     whole = op("lt", op("add", I, extent(X)), 3)
     for expression in (whole, Select(condition=whole, then=build.read(I), otherwise=build.read(J))):
-        assert _is_simple(expression)
+        assert is_simple(expression)
     element = load(Tensor("e", 8, TensorType(INT64, 1, True, 0)), 0)
     for expression in (element, op("lt", element, 3), op("floordiv", I, J), build.read(S), op("lt", S, ONE), DRAWN):
-        assert not _is_simple(expression)
+        assert not is_simple(expression)
 
 
 @pytest.mark.parametrize(

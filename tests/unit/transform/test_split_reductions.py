@@ -402,7 +402,7 @@ def test_what_a_condition_asks_is_not_begun_anew():
 
 def test_loops_of_loops_are_cut_into_shorter_pieces():
     x, out = torch.ones(5, 3), torch.ones(3)
-    program = pieces_of(up_to_a_row, x, out)
+    program = pieces_of(from_a_row, x, out)
     assert set(parts_of(program)) == {2}
     choices = [node for node in walk(program) if isinstance(node, If) and isinstance(node.then[0], Allocate)]
     limits = [{item.value for item in walk(choice.condition) if isinstance(item, Constant)} for choice in choices]

@@ -192,7 +192,7 @@ class _Finder:
 
         None where there are none.
         """
-        *ahead, inner = outer.body
+        *ahead, inner = outer.body or (None,)
         if not isinstance(inner, For) or effects(inner.body).loops:
             return None
         changing = {outer.index, *assigned_symbols(tuple(ahead))}

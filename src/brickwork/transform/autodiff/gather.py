@@ -80,11 +80,12 @@ ELEMENT_NUMBERS = 3_000_000
 """Numbers of the atoms that stand for indices of elements start from this."""
 
 
-def gather(program: Program, names: Names) -> Program:
-    """Return the program with its accumulating nests in gather form; `names` gives what is not in use in it."""
+def gather(program: Program, names: Names, only: Collection[str] | None = None) -> Program:
+    """Return the program with accumulating nests, or those of some kernels, in gather form: all they access exists."""
     body: list[Statement] = []
     for place, statement in enumerate(program.body):
-        if not isinstance(statement, Launch) or statement.kernel.may_alias:
+        wanted = isinstance(statement, Launch) and (only is None or statement.kernel.name in only)
+        if not isinstance(statement, Launch) or not wanted or statement.kernel.may_alias:
             body.append(statement)
             continue
         fresh = untouched(program.body[:place]).keys() - _exchanged(statement.kernel)
