@@ -39,11 +39,22 @@ def with_gathers(program: Program, target: Target) -> tuple[Program, dict[str, s
 
 @legality
 def _is_inside(kernel: Kernel) -> bool:
-    """Whether all elements are there: what is added beside a tensor is no term of any element, and would fail no check.
+    """Whether what is accessed is there, but for what is added: that is read as before, and checked where it is read.
 
-    Gradients touch what their forward did, which has been checked.
+    What is added beside a tensor would be no term of any element, and fail no check. Gradients touch what their forward
+    did, which has been checked.
     """
-    return all(verdict.bound is Bound.PROVED and not verdict.guard for verdict in analyse(kernel).bounds.values())
+    stores = [node for node in statements(kernel.body) if isinstance(node, Store) and _adds(node)]
+    added = {
+        node.access
+        for store in stores
+        for node in walk(store.value)
+        if isinstance(node, Load) and node.tensor != store.tensor
+    }
+    return all(
+        number in added or (verdict.bound is Bound.PROVED and not verdict.guard)
+        for (number, _), verdict in analyse(kernel).bounds.items()
+    )
 
 
 def _spreads(kernel: Kernel) -> bool:
