@@ -18,7 +18,7 @@ from typing import cast
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.verdicts import Bound
 from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import Assign, Expression, For, Kernel, Launch, Load, Program, Store, Symbol
+from brickwork.ir.nodes import Assign, Check, Expression, For, Kernel, Launch, Load, Program, Store, Symbol
 from brickwork.ir.walk import read_symbols, statements, walk
 from brickwork.legality import legality
 from brickwork.target.target import Target
@@ -41,17 +41,18 @@ def with_gathers(program: Program, target: Target) -> tuple[Program, dict[str, s
 def _is_inside(kernel: Kernel) -> bool:
     """Whether what is accessed is there, but for what is added: that is read as before, and checked where it is read.
 
-    What is added beside a tensor would be no term of any element, and fail no check. Gradients touch what their forward
-    did, which has been checked.
+    What is added beside a tensor would be no term of any element, and fail no check, and other checks would not be made
+    for it. Gradients touch what their forward did, which has been checked.
     """
-    stores = [node for node in statements(kernel.body) if isinstance(node, Store) and _adds(node)]
+    found = [*statements(kernel.body)]
+    stores = [node for node in found if isinstance(node, Store) and _adds(node)]
     added = {
         node.access
         for store in stores
         for node in walk(store.value)
         if isinstance(node, Load) and node.tensor != store.tensor
     }
-    return all(
+    return not any(isinstance(node, Check) for node in found) and all(
         number in added or (verdict.bound is Bound.PROVED and not verdict.guard)
         for (number, _), verdict in analyse(kernel).bounds.items()
     )

@@ -19,7 +19,7 @@ SMALL = 2**40
 """What is added up is tested to lie within plus or minus this, but for sizes, which are below `SIZE_LIMIT`."""
 
 MOST = 2**60
-"""What is added up of so much, some parts at a time, does not wrap."""
+"""The greatest limit that is told: two such and a constant are added without leaving 64 bits. No tuned number."""
 Limits = Mapping[Symbol, int]
 """Variables, with the greatest absolute value of each."""
 

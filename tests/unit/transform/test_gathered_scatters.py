@@ -27,6 +27,23 @@ def spread(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     return out
 
 
+def divided(x: torch.Tensor, by: int) -> torch.Tensor:
+    out = torch.zeros(x.shape[0] + 2)
+    for i in range(x.shape[0]):
+        for k in range(3):
+            out[i + k] += x[i] * (5 // (k - by))
+    return out
+
+
+def asserted(x: torch.Tensor, most: int) -> torch.Tensor:
+    out = torch.zeros(x.shape[0] + 2)
+    for i in range(x.shape[0]):
+        for k in range(3):
+            assert k < most, "too many"
+            out[i + k] += x[i]
+    return out
+
+
 def read_beside(x: torch.Tensor, at: int) -> None:
     for i in range(2):
         for k in range(2):
@@ -47,6 +64,15 @@ def test_rows_that_do_not_exist_are_errors(height, width):
 @pytest.mark.parametrize("at", [0, 2, -3, 4])
 def test_elements_that_are_read_beside_are_there(at):
     same(read_beside, to_memory(torch.ones(3, 2)), at)
+
+
+@pytest.mark.parametrize("function", [divided, asserted])
+@pytest.mark.parametrize("number", [0, 2, 3])
+def test_other_checks_are_made(function, number):
+    same(function, to_memory(torch.ones(5)), number)
+    signature = Signature((argument_type(to_memory(torch.ones(5))), argument_type(number)), device="cuda")
+    program = canonical(lower(define(function), signature), sizes=True)
+    assert with_gathers(program, GPU)[0] == program
 
 
 @pytest.mark.parametrize("size", [1, 5, 200])
