@@ -124,6 +124,12 @@ define internal { i32, i1 } @emulated_match(i32 %mask, i64 %value) {
   %pair = insertvalue { i32, i1 } zeroinitializer, i1 %same, 1
   ret { i32, i1 } %pair
 }
+declare i32 @emulated_votes(i32)
+define internal i32 @emulated_ballot(i32 %mask, i1 %value) {
+  %word = zext i1 %value to i32
+  %found = call i32 @emulated_votes(i32 %word)
+  ret i32 %found
+}
 declare i32 @emulated_active()
 declare i32 @emulated_lane()
 """
@@ -199,7 +205,20 @@ def _match(value: int) -> int:
     return int(found)
 
 
+def _votes(value: int) -> int:
+    """Return the mask of the threads of a warp that give 1."""
+    here = _place.here
+    here.team.given[here.lane] = value
+    warp = here.team.warps[here.lane // 32]
+    warp.wait(20)
+    first = here.lane // 32 * 32
+    found = sum(1 << place for place, given in enumerate(here.team.given[first : first + 32]) if given)
+    warp.wait(20)
+    return ctypes.c_int32(found).value
+
+
 _ANSWERS = {
+    "votes": ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32)(_votes),
     "active": ctypes.CFUNCTYPE(ctypes.c_int32)(_active),
     "lane": ctypes.CFUNCTYPE(ctypes.c_int32)(_lane),
     "equal": ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64)(_match),
@@ -328,6 +347,7 @@ def _for_host(text: str, name: str, layout: ContextLayout) -> str:
     text = text.replace("@llvm.nvvm.read.ptx.sreg.laneid()", "@emulated_lane()")
     text = re.sub(r"declare .*emulated_lane.*\n", "", text)
     text = re.sub(r"@llvm\.nvvm\.match\.all\.sync\.i64p\(", "@emulated_match(", text)
+    text = text.replace("@llvm.nvvm.vote.ballot.sync(", "@emulated_ballot(")
     text = text.replace("ptx_kernel ", "").replace(' syncscope("device")', "")
     text = re.sub(
         r"@llvm\.nvvm\.read\.ptx\.sreg\.([\w.]+?)\(", lambda m: f"@emulated_sreg_{m[1].replace('.', '_')}(", text
@@ -337,7 +357,7 @@ def _for_host(text: str, name: str, layout: ContextLayout) -> str:
     text = re.sub(r"@llvm\.nvvm\.shfl\.sync\.(\w+)\.i32\(", r"@emulated_shuffle_\1(", text)
     text = text.replace("@__nv_", "@").replace("@llvm.nvvm.mulhi.ui", "@emulated_mulhi")
     text = re.sub(r"@llvm\.nvvm\.(\w+)\.approx\.ftz\.f", r"@emulated_\1", text)
-    text = re.sub(r"declare .*@emulated_(mulhi|sqrt|match)\(.*", "", text) + _MACHINE
+    text = re.sub(r"declare .*@emulated_(mulhi|sqrt|match|ballot)\(.*", "", text) + _MACHINE
     head = next(line for line in text.splitlines() if f"@{name}(" in line)
     kinds = {match[2]: match[1] for match in _PARAMETER.finditer(head)}
     assert len(kinds) == layout.length, head

@@ -12,7 +12,7 @@ from brickwork.codegen.lane_values import Value, memory_type, scalar_type
 from brickwork.codegen.memory import element_addresses, narrowed, widened
 from brickwork.codegen.operators import BITWISE, apply
 from brickwork.codegen.shuffles import add_together
-from brickwork.ir.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, DType, Kind, value_dtype
+from brickwork.ir.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, DType, Kind, value_dtype
 from brickwork.ir.nodes import Tensor
 from brickwork.ir.operators import Operator
 
@@ -20,10 +20,11 @@ from brickwork.ir.operators import Operator
 def emit_update(
     state: State, tensor: Tensor, indices: tuple[Value, ...], value: Value, operator: Operator, *, together: bool
 ) -> None:
-    """Emit the update of an element by each active lane; `together` if neighbouring threads update the same one."""
+    """Emit the update of an element by each active lane; `together` if neighbouring threads may update the same one."""
     writer, dtype = state.writer, tensor.type.dtype
     places, text = element_addresses(state, tensor, indices), lanes.vector(state, value)
-    if state.width == 1 and together and operator.name == "add" and dtype in {FLOAT32, FLOAT64}:
+    if state.width == 1 and together and operator.name == "add" and dtype in {FLOAT32, FLOAT64, INT32, INT64}:
+        text = narrowed(state, text, dtype, 1)
         add_together(state, memory_type(dtype), places, text, f"{_order(state)}, align {dtype.size}")
         return
     if state.width == 1:

@@ -205,7 +205,8 @@ def _slot(state: State, expression: Expression) -> str | None:
 def _emit_parallel(state: State, grid: Grid) -> None:
     _declare(state, grid)
     if grid.width == 1 and not grid.loops[-1].across:
-        state = replace(state, neighbours=varying_symbols(grid.loops[-1]))
+        innermost = grid.loops[-1]
+        state = replace(state, neighbours=varying_symbols(innermost), beside=innermost.index)
     if grid.table:
         with table_steps(state, grid) as inner:
             _emit_step(inner, grid)

@@ -141,6 +141,8 @@ class State:
     """For device kernels whose lines are noted."""
     neighbours: frozenset[Symbol | Tensor] | None = None
     """Variables and locals that may differ between neighbouring threads, whose iterations of a loop are neighbours."""
+    beside: Symbol | None = None
+    """The index of the loop whose neighbouring iterations are for neighbouring threads."""
     apart: bool = False
     """Whether threads of a warp may have taken different ways here, in a loop where they meet again."""
     team: Team | None = None

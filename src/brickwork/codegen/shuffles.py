@@ -6,6 +6,7 @@ from brickwork.codegen.emitter_state import State
 from brickwork.target.target import WARP
 
 _MATCH = "llvm.nvvm.match.all.sync.i64p"
+_BALLOT = "llvm.nvvm.vote.ballot.sync"
 
 
 def shuffled(state: State, kind: str, text: str, mode: str, lane: int | str, mask: str = "-1") -> str:
@@ -64,22 +65,48 @@ def lane_number(state: State) -> str:
 
 
 def add_together(state: State, kind: str, address: str, value: str, order: str) -> None:
-    """Add a float of each thread to its element: once for a warp, if all its threads are here for the same one."""
+    """Add a number of each thread to its element: once for neighbours with the same one, if a warp has few such runs.
+
+    All threads of the warp have to be here. A run is as long as threads have the address of the one before; where
+    they are two long on average the sums take fewer steps than the elements would wait for.
+    """
     writer, emit = state.writer, state.writer.emit
-    same, alone, added = (writer.label(stem) for stem in ("same", "alone", "added"))
-    branch_if_together(state, address, same, alone)
-    writer.place(same)
-    total, distance = value, WARP // 2
-    while distance:
-        total = emit(f"fadd {kind} {total}, {shuffled(state, kind, total, 'down', distance)}")
-        distance //= 2
-    with writer.when(emit(f"icmp eq i32 {lane_number(state)}, 0")):
-        emit(f"atomicrmw fadd {state.pointer} {address}, {kind} {total}{order}")
+    add = "fadd" if kind in {"float", "double"} else "add"
+    warp, runs, alone, added = (writer.label(stem) for stem in ("warp", "runs", "alone", "added"))
+    place = emit(f"ptrtoint {state.pointer} {address} to i64")
+    writer.branch_if(emit(f"icmp eq i32 {active_lanes(state)}, -1"), warp, alone)
+    writer.place(warp)
+    lane = lane_number(state)
+    before = shuffled(state, "i64", place, "idx", emit(f"add i32 {lane}, -1"))
+    first = emit(f"icmp eq i32 {lane}, 0")
+    begins = emit(f"or i1 {first}, {emit(f'icmp ne i64 {place}, {before}')}")
+    starts = _ballot(state, begins)
+    state.module.declare("llvm.ctpop.i32", "i32", ("i32",))
+    count = emit(f"call i32 @llvm.ctpop.i32(i32 {starts})")
+    writer.branch_if(emit(f"icmp ule i32 {count}, {WARP // 2}"), runs, alone)
+    writer.place(runs)
+    later = emit(f"and i32 {starts}, {emit(f'shl i32 -2, {lane}')}")
+    state.module.declare("llvm.cttz.i32", "i32", ("i32", "i1"))
+    end = emit(f"call i32 @llvm.cttz.i32(i32 {later}, i1 false)")  # 32 behind the last run
+    total, distance = value, 1
+    while distance < WARP:
+        inside = emit(f"icmp ult i32 {emit(f'add i32 {lane}, {distance}')}, {end}")
+        more = emit(f"{add} {kind} {total}, {shuffled(state, kind, total, 'down', distance)}")
+        total = emit(f"select i1 {inside}, {kind} {more}, {kind} {total}")
+        distance *= 2
+    with writer.when(begins):
+        emit(f"atomicrmw {add} {state.pointer} {address}, {kind} {total}{order}")
     writer.branch(added)
     writer.place(alone)
-    emit(f"atomicrmw fadd {state.pointer} {address}, {kind} {value}{order}")
+    emit(f"atomicrmw {add} {state.pointer} {address}, {kind} {value}{order}")
     writer.branch(added)
     writer.place(added)
+
+
+def _ballot(state: State, text: str) -> str:
+    """Return a mask of the threads of a warp, which are here, for which an i1 holds, as i32."""
+    state.module.declare(_BALLOT, "i32", ("i32", "i1"), "convergent nocallback nounwind")
+    return state.writer.emit(f"call i32 @{_BALLOT}(i32 -1, i1 {text})")
 
 
 def scattered_sum(state: State, kind: str, values: list[str], lane: str) -> str:

@@ -22,7 +22,7 @@ from brickwork.codegen.pair_access import is_pair
 from brickwork.codegen.parallel import emit_parallel
 from brickwork.codegen.rebind import emit_rebind
 from brickwork.codegen.row_updates import emit_row, is_row
-from brickwork.codegen.variables import leaves, may_vary
+from brickwork.codegen.variables import leaves, moves_by_itself
 from brickwork.codegen.vectors import emit_vector
 from brickwork.ir.nodes import (
     Allocate,
@@ -148,10 +148,8 @@ def _emit_store(state: State, statement: Store) -> None:
         if statement.combine is None:
             element_store(state, statement.tensor, indices, value)
         else:
-            same = state.neighbours is not None and not any(
-                may_vary(index, state.neighbours) for index in statement.indices
-            )
-            emit_update(state, statement.tensor, indices, value, statement.combine, together=same)
+            apart = state.beside is None or any(moves_by_itself(index, state.beside) for index in statement.indices)
+            emit_update(state, statement.tensor, indices, value, statement.combine, together=not apart)
 
 
 def _emit_pair(state: State, first: Statement, second: Statement) -> None:

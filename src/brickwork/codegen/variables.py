@@ -11,6 +11,7 @@ from itertools import count, permutations
 from typing import Any
 
 from brickwork.ir.nodes import (
+    Apply,
     Assign,
     Block,
     Break,
@@ -108,6 +109,19 @@ def may_vary(expression: Expression, varying: Names) -> bool:
         (isinstance(node, Read) and node.symbol in varying) or (isinstance(node, Load) and node.tensor in varying)
         for node in walk(expression)
     )
+
+
+def moves_by_itself(index: Expression, symbol: Symbol) -> bool:
+    """Whether an index is another one wherever a loop's is, as far as one sees without what elements say."""
+    match index:
+        case Read():
+            return index.symbol == symbol
+        case Apply(operator=operator, operands=operands) if operator.name in {"add", "sub", "mul", "neg"}:
+            return any(moves_by_itself(each, symbol) for each in operands)
+        case Apply(operator=operator, operands=(_, *ways)) if operator.name == "select":
+            return all(moves_by_itself(each, symbol) for each in ways)
+        case _:
+            return False
 
 
 def varying_symbols(loop: For) -> Names:

@@ -27,6 +27,7 @@ from brickwork.ir.walk import assigned_symbols, rewrite_loops, statements
 from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 from brickwork.transform.schedule.loop_order import Nest, best_order
+from brickwork.transform.schedule.planner import varies_with
 from brickwork.transform.schedule.schedule import Reorder
 from brickwork.transform.verbs.reorder import heads_of, reordered, unordered
 
@@ -145,13 +146,17 @@ class _Chooser:
     def free_on_grids(self, band: Sequence[For]) -> frozenset[Symbol]:
         """Return the same for a grid, where updates of elements may be atomic, and so have no order.
 
-        They are made so where a loop has to run in order, and would keep all others that stand in it from threads.
+        They are made so where a loop moves what it updates: it has iterations for threads then, as those that are free.
+        And where a loop has to run in order, and would keep all others that stand in it from threads.
         """
-        free, body = self.free(band), band[-1].body
+        body = band[-1].body
         updated = frozenset(item for item in effects(body).stores if update_operator(band[0], item) is not None)
+        updates = [access for access in self.accesses(band) if access.store and access.tensor in updated]
+        more = self.free(band, updated)
+        moving = {each for each in more if all(varies_with(access, each) for access in updates)}
+        free = self.free(band) | moving
         if not effects(body).loops:
             return free
-        more = self.free(band, updated)
         places = [place for place, loop in enumerate(band) if loop.index not in more]
         if not places or any(loop.index in free for loop in band[places[0] :]):
             return free

@@ -187,6 +187,8 @@ def _does_nothing_without(loop: For, statement: Statement) -> bool:
             return start == loop.start and stop == loop.stop
         case Assign(value=value):
             return not effects(value).loads
+        case If(condition=condition, otherwise=()):
+            return condition == build.apply("lt", loop.start, loop.stop)
         case _:
             return False
 

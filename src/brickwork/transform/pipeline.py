@@ -3,6 +3,7 @@
 0. canonical: first of all, since the analyses look for loops with an index, and for what is written in terms of it.
    with_ranks, with_nests_of_one (only for grids): first, as they make nests of loops in order, with stores that
    with_last_stores sees.
+   with_scattered_sums (only for grids): before nests are one range, with checks.
    with_padded_rows (only for grids): then, before others look at how many iterations loops have.
    with_gathers (only for grids): nests that scatter are nests over elements for all that follows.
    with_ascending_rows: on whole programs, since it makes kernels of its own for elements that ascend.
@@ -104,6 +105,7 @@ from brickwork.transform.rectangle import rectangle
 from brickwork.transform.recurrences import Carrying
 from brickwork.transform.repeated_checks import without_repeated
 from brickwork.transform.residue_nests import with_residues, with_strides
+from brickwork.transform.scattered_sums import with_scattered_sums
 from brickwork.transform.schedule.contract import has_contraction
 from brickwork.transform.schedule.defaults import default_schedule, few_iterations, find_windows
 from brickwork.transform.schedule.schedule import Schedule, Verb
@@ -124,6 +126,7 @@ from brickwork.transform.without_continue import without_continue
 _APART = (
     with_ranks,
     with_nests_of_one,
+    with_scattered_sums,
     with_padded_rows,
     with_gathers,
     with_ascending_rows,

@@ -158,7 +158,18 @@ def _phase(loop: For, behind: Block, levels: Sequence[For], places: Partition) -
         length = build.product([longest(each, levels) for each in nest])
         return _Phase(loop, behind, length, length, False, longest(loop, levels) if len(nest) > 1 else None)
     found = by_axes(loop, levels)
-    return None if found is None else _Phase(loop, behind, *found, True)
+    if found is None:
+        return None
+    inside = _steps(loop.body, levels, places)
+    length, most = (build.mul(each, inside) for each in found)
+    return _Phase(loop, behind, length, most, True, found[1] if effects(loop.body).loops else None)
+
+
+def _steps(block: Block, levels: Sequence[For], places: Partition) -> Expression:
+    """Return how many steps of its longest loops a block takes, as far as that is known."""
+    loops = (item for item in block if isinstance(item, For) and has_known_length(item, places, levels))
+    found = [build.mul(longest(item, levels), _steps(item.body, levels, places)) for item in loops]
+    return _greatest([build.integer(1), *found])
 
 
 def _inside(loop: For) -> Iterator[For]:

@@ -64,12 +64,12 @@ class _Sum:
 
 def _nest(root: For, names: Names, *, grid: bool) -> For:
     stored = effects(root).stores
-    searched = _searched(root)
+    told = searched(root)
     sums: dict[int, list[_Sum]] = {}
     updated = accumulations(root)
     around = [place.loops for updates in updated.values() for place, _ in updates]
     for tensor, updates in updated.items():
-        scatters = any(_is_found(place.store.indices, searched) for place, _ in updates)
+        scatters = any(is_found(place.store.indices, told) for place, _ in updates)
         for place, added in updates:
             fixed = _fixing(place)
             if fixed is None or _is_once(place, fixed.loop):
@@ -85,19 +85,17 @@ def _nest(root: For, names: Names, *, grid: bool) -> For:
     return replace(root, body=tuple(_rewritten(root.body, sums, names)))
 
 
-def _searched(root: For) -> frozenset[Symbol]:
+def searched(root: For) -> frozenset[Symbol]:
     """Return the variables that come from elements of tensors or from floats."""
     found: frozenset[Symbol] = frozenset()
     while True:
-        more = {
-            node.symbol for node in statements(root) if isinstance(node, Assign) and _is_found((node.value,), found)
-        }
+        more = {node.symbol for node in statements(root) if isinstance(node, Assign) and is_found((node.value,), found)}
         if more <= found:
             return found
         found |= more
 
 
-def _is_found(indices: tuple[Expression, ...], searched: frozenset[Symbol]) -> bool:
+def is_found(indices: tuple[Expression, ...], searched: frozenset[Symbol]) -> bool:
     """Whether elements or floats tell some index: no loops over elements take the place of such an update."""
     if read_symbols(indices) & searched:
         return True
@@ -158,11 +156,11 @@ def _outside(loop: For, place: Place, depth: int) -> tuple[Expression, ...] | No
             known = known.after(statement)
     indices = [known.value(index) for index in place.store.indices]
     found = tuple(index for index in indices if index is not None)
-    return found if len(found) == len(indices) and not any(map(_divides, walk(found))) else None
+    return found if len(found) == len(indices) and not any(map(divides, walk(found))) else None
 
 
 @legality
-def _divides(node: Node) -> bool:
+def divides(node: Node) -> bool:
     """Whether a node divides by what may be 0 where no iteration has asked."""
     if not isinstance(node, Apply) or node.operator.name not in {"floordiv", "mod"}:
         return False
