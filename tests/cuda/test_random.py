@@ -23,6 +23,19 @@ def counted(x: torch.Tensor) -> torch.Tensor:
     return out
 
 
+@bw.op("bwgpu::taken_from_draws")
+def taken_from_draws(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        out[i] = bw.randint(0, 5) - x[i]
+    return out
+
+
+def test_what_is_taken_from_a_draw_may_be_nothing():
+    x = torch.arange(1000) % 3 - 1 + (torch.arange(1000) % 2 << 32)
+    assert torch.equal(taken_from_draws(x.cuda(), key=5).cpu(), taken_from_draws(x, key=5))
+
+
 def test_a_key_gives_the_cpus_numbers_to_rounding():
     for dtype in (torch.float32, torch.float64):  # normal numbers are made in float32 for either
         mu, sigma = torch.randn(300, dtype=dtype), torch.rand(300, dtype=dtype)

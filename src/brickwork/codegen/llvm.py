@@ -15,6 +15,7 @@ from functools import cache, partial
 from typing import Any
 
 from brickwork.codegen.archive import packed
+from brickwork.codegen.assembler_faults import without_faults
 from brickwork.codegen.parts import parts
 from brickwork.diagnostics.errors import DeviceError, InternalError
 from brickwork.target.target import Target
@@ -85,7 +86,7 @@ def compile_device(text: str, target: Target, library: bytes | None) -> str:
     for variable in module.global_variables:
         if not variable.is_declaration:
             variable.linkage = "internal"
-    return _emitted_apart(module, machine, 3, as_object=False).decode()
+    return without_faults(_emitted_apart(module, machine, 3, as_object=False).decode())
 
 
 def device_functions(text: str) -> tuple[str, ...]:
