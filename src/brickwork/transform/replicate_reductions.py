@@ -5,7 +5,8 @@
                                    for b: s = 0; for c: s += copy[c, b]
                                           h[b] += s
 
-Sums of floats are taken apart, too: atomic updates have no order either. Invariant: of what is updated nothing is read.
+Sums of floats are taken apart, too: atomic updates have no order either. Tensors may have several axes, as a grid has
+of which each pixel reads some cells, and others may be stored into. Invariant: of what is updated nothing is read.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Allocate,
     Assign,
+    Block,
     Expression,
     For,
     Node,
+    Read,
     Reduction,
     Role,
     Size,
@@ -33,6 +36,7 @@ from brickwork.ir.operators import OPERATORS
 from brickwork.ir.walk import rewrite, statements
 from brickwork.legality import legality
 from brickwork.records import dataclass
+from brickwork.transform.guard import conjunction
 from brickwork.transform.scratch import Names
 from brickwork.transform.split_reductions import flat_place, nested
 from brickwork.transform.verbs.split import count_of
@@ -40,8 +44,9 @@ from brickwork.transform.verbs.split import count_of
 COPIES = 512
 RUN = 1024
 """Neighbouring iterations that update the same copy."""
-MANY_UPDATES = 1 << 19
-FEW_ELEMENTS = 4096
+FEW_COPIES = 8
+ROOM = 1 << 21
+"""Most elements of all copies: with fewer than `FEW_COPIES` of a tensor threads would wait for one another still."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,64 +69,78 @@ def copies_version(tensor: Tensor) -> str:
 def replicate_reductions(levels: Sequence[For], names: Names) -> Copies | None:
     """Return nests that do as one launch of these levels; None if it does not count into a small tensor."""
     last = levels[-1]
-    tensor = _counted(last) if last.role is Role.PARALLEL else None
+    tensor = _counted(levels) if last.role is Role.PARALLEL else None
     if tensor is None:
         return None
-    extent = Size(tensor=tensor, axis=0)
-    copy, made = names.tensor(f"{tensor.name}_copies", tensor.type.dtype, COPIES, extent)
+    extents = [Size(tensor=tensor, axis=axis) for axis in range(tensor.type.rank)]
+    elements = build.apply("maximum", build.product(extents), build.integer(1))
+    wanted = build.apply("minimum", build.apply("floordiv", build.integer(ROOM), elements), build.integer(COPIES))
+    copies = build.apply("maximum", wanted, build.integer(1))
+    copy, made = names.tensor(f"{tensor.name}_copies", tensor.type.dtype, copies, *extents)
     counts = [count_of(level) for level in levels]
     total = build.product(counts)
     run = build.apply("floordiv", flat_place(levels, counts), build.integer(RUN))
-    which = build.apply("mod", run, build.integer(COPIES))
+    which = build.apply("mod", run, Size(tensor=copy, axis=0))
 
     def visit(node: Node) -> Node:
-        if not isinstance(node, Store):
+        if not isinstance(node, Store) or node.tensor != tensor:
             return node
         return replace(node, tensor=copy, indices=(which, *node.indices), access=next(names.accesses))
 
     updated = nested(levels, tuple(rewrite(statement, visit) for statement in last.body))
-    many = build.apply("ge", total, build.integer(MANY_UPDATES))
-    few = build.apply("le", extent, build.integer(FEW_ELEMENTS))
-    some = build.apply("ge", extent, build.integer(1))
-    condition = build.apply("logical_and", build.apply("logical_and", many, few), some)
+    # There are a run for each copy, several updates of each element, and room for copies; some element, too.
+    asked = (
+        build.apply("ge", total, build.integer(COPIES * RUN)),
+        build.apply("ge", total, build.mul(elements, build.integer(FEW_COPIES))),
+        build.apply("ge", wanted, build.integer(FEW_COPIES)),
+        build.apply("ge", build.product(extents), build.integer(1)),
+    )
+    condition = conjunction(asked)
     return Copies(condition, made, _cleared(copy, names), updated, _joined(tensor, copy, names), copies_version(tensor))
 
 
+def _counted(levels: Sequence[For]) -> Tensor | None:
+    """Return the tensor to add to in copies: that whose elements the iterations say the least about, if some do not."""
+    body, own = levels[-1].body, {level.index for level in levels}
+    said = dict[Tensor, int]()
+    for node in statements(body):
+        if isinstance(node, Store) and may_have_copies(node.tensor, body):
+            told = sum(not (isinstance(index, Read) and index.symbol in own) for index in node.indices)
+            said[node.tensor] = max(told, said.get(node.tensor, 0))
+    most = max(said, key=lambda tensor: said[tensor], default=None)
+    return most if most is not None and said[most] else None
+
+
 @legality
-def _counted(loop: For) -> Tensor | None:
-    """Return the row to whose elements the only store in a loop adds numbers, if nothing in the loop reads it."""
-    stores = [node for node in statements(loop.body) if isinstance(node, Store)]
-    if len(stores) != 1:
-        return None
-    tensor, combine = stores[0].tensor, stores[0].combine
+def may_have_copies(tensor: Tensor, body: Block) -> bool:
+    """Whether all that a block does with a tensor is to add numbers to its elements, in one step each."""
+    stores = [node for node in statements(body) if isinstance(node, Store) and node.tensor == tensor]
     exact = value_dtype(tensor.type.dtype) in {INT64, tensor.type.dtype}  # half floats would be rounded in each copy
-    adds = combine is not None and combine.name == "add" and exact
-    if not adds or tensor.type.rank != 1 or tensor in effects(loop.body).loads:
-        return None
-    return tensor
+    adds = all(node.combine is not None and node.combine.name == "add" for node in stores)
+    return adds and exact and not tensor.is_local and tensor not in effects(body).loads
 
 
 def _cleared(copy: Tensor, names: Names) -> For:
     """Return the nest that begins the copies."""
-    row, place = (Symbol(name, next(names.symbols), INT64) for name in ("copy", "place"))
-    nothing = build.constant(0, value_dtype(copy.type.dtype))
-    zero = names.store(copy, build.read(row), build.read(place), nothing)
-    return nested([_over(row, copy, 0, Role.PARALLEL), _over(place, copy, 1, Role.PARALLEL)], (zero,))
+    places = [Symbol(name, next(names.symbols), INT64) for name in ("copy", *["place"] * (copy.type.rank - 1))]
+    zero = names.store(copy, *map(build.read, places), build.constant(0, value_dtype(copy.type.dtype)))
+    return nested([_over(place, copy, axis, Role.PARALLEL) for axis, place in enumerate(places)], (zero,))
 
 
 def _joined(tensor: Tensor, copy: Tensor, names: Names) -> For:
     """Return the nest that adds the copies to the tensor."""
-    row, place = (Symbol(name, next(names.symbols), INT64) for name in ("copy", "place"))
+    row, *places = (Symbol(name, next(names.symbols), INT64) for name in ("copy", *["place"] * tensor.type.rank))
+    place = [*map(build.read, places)]
     total = names.symbol("sum", value_dtype(tensor.type.dtype))
-    part = build.add(build.read(total), names.load(copy, build.read(row), build.read(place)))
+    part = build.add(build.read(total), names.load(copy, build.read(row), *place))
     inner = replace(
         _over(row, copy, 0, Role.THREAD),
         body=(Assign(symbol=total, value=part),),
         reductions=(Reduction(total, OPERATORS["add"]),),
     )
-    added = replace(names.store(tensor, build.read(place), build.read(total)), combine=OPERATORS["add"])
+    added = replace(names.store(tensor, *place, build.read(total)), combine=OPERATORS["add"])
     body = (Assign(symbol=total, value=build.constant(0, total.dtype)), inner, added)
-    return nested([_over(place, copy, 1, Role.BLOCK)], body)
+    return nested([_over(each, copy, 1 + axis, Role.BLOCK) for axis, each in enumerate(places)], body)
 
 
 def _over(index: Symbol, tensor: Tensor, axis: int, role: Role) -> For:

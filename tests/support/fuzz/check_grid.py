@@ -86,7 +86,7 @@ def _small_pieces() -> Generator[None]:
     few = split_reductions.Limits(few=100, least=2, unit=1, enough=200, most=5)
     with (
         patch.multiple(grid, LIGHT_PIECE=3, SHORT=2),
-        patch.multiple(replicate_reductions, MANY_UPDATES=2, RUN=2, COPIES=3),
+        patch.multiple(replicate_reductions, FEW_COPIES=2, RUN=2, COPIES=3),
         patch.object(split_reductions, "THREADS", few),
         patch.object(split_reductions, "BLOCKS", replace(few, unit=2)),
         patch.multiple(split_rows, EVEN=replace(few, unit=2), RAGGED=few, few_iterations=_one),

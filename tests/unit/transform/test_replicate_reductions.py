@@ -22,8 +22,8 @@ GPU = cuda_target((9, 0))
 def low_limits(monkeypatch):
     monkeypatch.setattr(replicate_reductions, "COPIES", 3)
     monkeypatch.setattr(replicate_reductions, "RUN", 4)
-    monkeypatch.setattr(replicate_reductions, "MANY_UPDATES", 20)
-    monkeypatch.setattr(replicate_reductions, "FEW_ELEMENTS", 5)
+    monkeypatch.setattr(replicate_reductions, "FEW_COPIES", 2)
+    monkeypatch.setattr(replicate_reductions, "ROOM", 12)
 
 
 def programs_of(function, *arguments):
@@ -82,12 +82,41 @@ def test_floats_are_added_in_copies_too(dtype):
     assert set(launches_of(pieces)) == {3}
 
 
+def spread(x: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+    rows = torch.zeros(x.shape[0])
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            rows[i] += x[i, j]
+            for k in range(2):
+                out[int(x[i, j]) // 2 + k, j % 2] += x[i, j] + k
+    return rows
+
+
+@pytest.mark.parametrize("shape", [(4, 5), (3, 6), (9, 7), (0, 30), (1, 1)])
+@pytest.mark.parametrize("sizes", [(3, 2), (4, 2), (3, 4)])
+def test_tensors_of_several_axes_have_copies_beside_others(shape, sizes):
+    x = torch.randint(0, 4, shape).float()
+    program, pieces = programs_of(spread, x, torch.zeros(sizes))
+    results = []
+    for one in (program, pieces):
+        memories = [to_memory(x), to_memory(torch.full(sizes, 0.5))]
+        rows = run_program(one, memories, key=5, check=True)
+        results.append((to_tensor(memories[1]), to_tensor(rows[0])))
+    assert all(map(torch.equal, *results))
+    assert 3 in launches_of(pieces)
+
+
+def read(x: torch.Tensor, out: torch.Tensor) -> None:
+    for i in range(x.shape[0]):
+        out[int(x[i])] += x[i] + out[i % 4]
+
+
 def least(x: torch.Tensor, out: torch.Tensor) -> None:
     for i in range(x.shape[0]):
         out[x[i]] = min(out[x[i]], i)
 
 
-@pytest.mark.parametrize(("function", "dtype"), [(weigh, torch.bfloat16), (least, torch.int64)])
+@pytest.mark.parametrize(("function", "dtype"), [(weigh, torch.bfloat16), (least, torch.int64), (read, torch.float32)])
 def test_other_updates_have_no_copies(function, dtype):
     _, pieces = programs_of(function, torch.zeros(30, dtype=dtype), torch.zeros(4, dtype=dtype))
     assert launches_of(pieces) == []
