@@ -90,3 +90,53 @@ def test_rows_are_summed_up_by_parts_of_warps(monkeypatch, length, together):
     rig = rig_of(rows, q, k)
     expected = torch.stack([(q * k[:, j : j + 8]).sum(-1) for j in range(4)], -1)
     assert torch.equal(rig.call(q, k)[0], expected)
+
+
+def edges(ptr: torch.Tensor, col: torch.Tensor, x: torch.Tensor, g: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    out, total = torch.zeros_like(x), torch.zeros(g.shape[0])
+    for i in range(g.shape[0]):
+        for e in range(ptr[i], ptr[i + 1]):
+            s = 0.0
+            for f in range(x.shape[1]):
+                s += x[col[e], f] * g[i, f]
+                out[col[e], f] += g[i, f]
+            total[i] += s
+    return out, total
+
+
+def halves(ptr: torch.Tensor, col: torch.Tensor, x: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
+    total = torch.ones(g.shape[0])
+    for i in range(g.shape[0]):
+        h = total[i]
+        for e in range(ptr[i], ptr[i + 1]):
+            s = 0.0
+            for f in range(x.shape[1]):
+                s += x[col[e], f] * h
+            h = s % 4.0
+        total[i] = h + 1
+    return total
+
+
+def run_edges(ptr, col, x, g):
+    row = torch.repeat_interleave(torch.arange(len(g)), ptr.diff())
+    total = torch.zeros(len(g)).index_add(0, row, (x[col] * g[row]).sum(1))
+    return torch.zeros_like(x).index_add(0, col, g[row]), total
+
+
+def run_halves(ptr, col, x, g):
+    total = torch.ones(len(g))
+    for i in range(len(g)):
+        for e in range(int(ptr[i]), int(ptr[i + 1])):
+            total[i] = x[col[e]].sum() * total[i] % 4.0
+    return (total + 1,)
+
+
+@pytest.mark.parametrize(("function", "expected"), [(edges, run_edges), (halves, run_halves)])
+@pytest.mark.parametrize("width", [1, 33, 40])
+def test_rows_of_edges_are_shared_out(function, expected, width):
+    ptr = torch.tensor([0, 0, 3, 4, 4, 9])
+    col = torch.arange(9) * 5 % 4
+    x, g = (torch.arange(n * width).reshape(n, width) * 7.0 % 5 - 2 for n in (4, 5))
+    rig = rig_of(function, ptr, col, x, g)
+    assert all(map(torch.equal, rig.call(ptr, col, x, g), expected(ptr, col, x, g)))
+    assert Role.BLOCK in roles(rig) or width == 1

@@ -4,6 +4,7 @@ Loops over `t` are shared out among the threads of the block that runs an iterat
 """
 
 from dataclasses import replace
+from itertools import count
 
 import pytest
 import torch
@@ -13,7 +14,7 @@ from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import For, If, Load, Local, Node, Role, Store, Symbol
 from brickwork.ir.walk import rewrite, statements, substitute, walk
 from brickwork.transform.host_device_partition import partition
-from brickwork.transform.schedule.lockstep import runs_in_lockstep
+from brickwork.transform.schedule.lockstep import may_run_in_lockstep, runs_in_lockstep, with_barriers_in_blocks
 from brickwork.transform.scratch import names_of
 from brickwork.transform.shared_locals import share_locals
 from support.lowering import memory
@@ -313,3 +314,46 @@ def test_a_list_that_is_declared_again_further_in_stays():
         assert left == {"w"}
         _, left = shared(replace(both, body=(*both.body[:-1], loop, *again)))
         assert left == {"w"}
+
+
+# ---------------------------------------------------------------- barriers
+
+
+def keeps_sums_of_rows_that_may_be_empty(n: Tensor, m: Tensor, h: int) -> None:
+    for b in range(m.shape[0]):
+        v = n[b]
+        for j in range(n[b + 1]):
+            for t in range(m.shape[1]):
+                m[b, t] += j
+            v += j
+        n[b] = v
+
+
+def sums_up_in_warps(n: Tensor, m: Tensor, h: int) -> None:
+    for b in range(m.shape[0]):
+        v = n[b]
+        for w in range(n[b + 1]):
+            for t in range(m.shape[1]):
+                m[b, t] += v
+        n[b] = v + 1
+
+
+@pytest.mark.parametrize("function", [keeps_sums_of_rows_that_may_be_empty, sums_up_in_warps])
+def test_barriers_let_blocks_run_in_lockstep(function):
+    kernel = kernel_with_roles(function)
+    loops = loops_of(kernel)
+    assert not runs_in_lockstep(loops["b"].body)
+    sequential = rewrite(kernel, lambda node: replace(node, role=Role.SEQUENTIAL) if isinstance(node, For) else node)
+    assert may_run_in_lockstep(loops_of(sequential)["b"].body, frozenset({loops["t"].index}))
+    (block,) = (node for node in with_barriers_in_blocks((loops["b"],), count(900)) if isinstance(node, For))
+    assert runs_in_lockstep(block.body)
+    barriers = [node for node in statements(block) if isinstance(node, For) and not node.body]
+    assert [(node.role, node.index.number) for node in barriers] == [(Role.THREAD, 900)]
+
+
+def test_blocks_have_no_barriers_that_they_do_not_need_or_cannot_have():
+    kept = loops_of(kernel_with_roles(rows))["b"]
+    assert with_barriers_in_blocks((kept,), count(900)) == (kept,)
+    loops = loops_of(kernel_with_roles(sums_up_in_warps))
+    warps = rewrite(loops["b"], lambda node: replace(node, role=Role.WARP) if node == loops["w"] else node)
+    assert with_barriers_in_blocks((warps,), count(900)) == (warps,)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import count
 
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
@@ -28,7 +29,7 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
-from brickwork.ir.walk import statements, walk
+from brickwork.ir.walk import assigned_symbols, rewrite_loops, rewrite_statements, statements, walk
 from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 
@@ -80,6 +81,28 @@ def _repeated(block: Block, shared: frozenset[Symbol], read: Tensors) -> Tensors
     once = _after(block, shared, read)
     again = None if once is None else _after(block, shared, once)
     return None if again is None else read | again
+
+
+def may_run_in_lockstep(block: Block, shared: frozenset[Symbol]) -> bool:
+    """Return whether a block can be run in lockstep, with loops of these indices shared out, if it has barriers."""
+    roles = rewrite_loops(block, shared, lambda loop: (replace(loop, role=Role.THREAD),))
+    return runs_in_lockstep(
+        with_barriers(roles, count(1 + max((each.number for each in assigned_symbols(block)), default=0)))
+    )
+
+
+def with_barriers_in_blocks(block: Block, numbers: Iterator[int]) -> Block:
+    """Return a block with the barriers that its BLOCK loops need to be run in lockstep."""
+
+    def change(statement: Statement) -> Block:
+        if not isinstance(statement, For) or statement.role is not Role.BLOCK:
+            return (statement,)
+        roles = {node.role for node in statements(statement.body) if isinstance(node, For)}
+        if not roles <= {Role.SEQUENTIAL, Role.THREAD, Role.VECTOR} or runs_in_lockstep(statement.body):
+            return (statement,)
+        return (replace(statement, body=with_barriers(statement.body, numbers)),)
+
+    return rewrite_statements(block, change)
 
 
 def with_barriers(block: Block, numbers: Iterator[int]) -> Block:

@@ -21,7 +21,7 @@ from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.schedule.lengths import Lengths
-from brickwork.transform.schedule.lockstep import runs_in_lockstep
+from brickwork.transform.schedule.lockstep import may_run_in_lockstep, runs_in_lockstep
 from brickwork.transform.schedule.planner import FEW, Planner, has_fixed_bounds
 
 SHORT = 32
@@ -46,7 +46,7 @@ class SharingPlanner(Planner):
         counts = [[self.count(node) for node in nest] for nest in nests]
         if all(None not in nest and prod(count or 0 for count in nest) < SHORT for nest in counts):
             return False
-        return runs_in_lockstep(last.body, frozenset(node.index for nest in nests for node in nest))
+        return may_run_in_lockstep(last.body, frozenset(node.index for nest in nests for node in nest))
 
     @legality
     def nest_to(self, last: For, around: For) -> list[For]:

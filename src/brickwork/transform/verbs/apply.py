@@ -17,6 +17,7 @@ from brickwork.ir import build
 from brickwork.ir.nodes import Block, Constant, For, If, Role, Symbol, While
 from brickwork.ir.walk import assigned_symbols, rewrite_loops, statements
 from brickwork.transform.schedule.contract_loops import contract
+from brickwork.transform.schedule.lockstep import with_barriers_in_blocks
 from brickwork.transform.schedule.panel_loops import pack
 from brickwork.transform.schedule.planner import is_apart
 from brickwork.transform.schedule.schedule import (
@@ -53,7 +54,7 @@ def apply_schedule(
             if _is_often_short(block, verb.loop, schedule, analysis):
                 block = _unless_short(block, verb.loop, analysis)
         block = apply(block, verb, context)
-    return block
+    return with_barriers_in_blocks(block, context.numbers)
 
 
 def apply(block: Block, verb: Verb, context: Context) -> Block:
