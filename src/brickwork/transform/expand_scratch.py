@@ -7,7 +7,8 @@
 
 For grids, and for tensors with more elements than a thread has room for (`privatise.py`): the iterations are
 independent then, and threads of a block may share the loops inside them. Invariant: the expanded kernel runs where all
-such tensors together take no more than `Target.scratch_bytes`; elsewhere the kernel runs as it was.
+such tensors together take no more than `Target.scratch_bytes`; elsewhere the kernel runs as it was. A list with as many
+items is such a tensor where few threads would each have one.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
+from math import prod
 
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.isl import Solver
@@ -33,6 +35,7 @@ from brickwork.ir.nodes import (
     Kernel,
     Launch,
     Load,
+    Local,
     Node,
     Program,
     Size,
@@ -55,6 +58,8 @@ EXPANDED = "_expanded"
 """Ends the name of a kernel whose scratch tensors have parts for iterations."""
 REMARK = f"where a scratch tensor has more than {ROOM} elements, and there is room for one for each iteration"
 """What `explain` says of it."""
+FEW = "where few threads would have a list each, and there is room for one for each iteration"
+"""The same of a kernel whose lists are in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +80,70 @@ def with_expanded_scratch(program: Program, target: Target) -> tuple[Program, di
     body: list[Statement] = []
     for statement in program.body:
         found = _expansions(statement.kernel, scratch, sizes) if isinstance(statement, Launch) else ()
-        if not isinstance(statement, Launch) or not found:
+        if isinstance(statement, Launch) and found:
+            names = names or fresh_names(program)
+            body.append(_apart(statement, found, sizes, names, target.scratch_bytes))
+            made |= {f"{statement.kernel.name}{EXPANDED}": REMARK, statement.kernel.name: OTHERWISE}
+        elif isinstance(statement, Launch) and target.grid and (lists := _long_lists(statement.kernel)):
+            names = names or fresh_names(program)
+            changed = _of_lists(statement, lists, names, target)
+            body.append(changed or statement)
+            few = {f"{statement.kernel.name}{EXPANDED}": FEW, statement.kernel.name: OTHERWISE}
+            made |= few if changed is not None else {}
+        else:
             body.append(statement)
-            continue
-        names = names or fresh_names(program)
-        body.append(_apart(statement, found, sizes, names, target.scratch_bytes))
-        made |= {f"{statement.kernel.name}{EXPANDED}": REMARK, statement.kernel.name: OTHERWISE}
     return (program if names is None else replace(program, body=tuple(body))), made
+
+
+# ---------------------------------------------------------------- lists
+
+
+def _long_lists(kernel: Kernel) -> tuple[Tensor, ...]:
+    """Return the lists that a thread's registers have no room for, and that loops go along item by item."""
+    declared = (node.tensor for node in statements(kernel.body) if isinstance(node, Local) and not node.values)
+    long = [tensor for tensor in dict.fromkeys(declared) if prod(tensor.sizes) > ROOM]
+    along = {
+        store.tensor
+        for loop in statements(kernel.body)
+        if isinstance(loop, For)
+        for store in loop.body
+        if isinstance(store, Store) and loop.index in read_symbols(store.indices)
+    }
+    return tuple(long) if along.issuperset(long) and not kernel.may_alias else ()
+
+
+def _of_lists(launch: Launch, lists: Sequence[Tensor], names: Names, target: Target) -> If | None:
+    """Return the launch of a kernel that has lists in memory, where few threads would have one each; None if it cannot.
+
+    Those are fewer than half as many as the machine keeps: blocks share the loops along such lists out.
+    """
+    kernel, sizes = launch.kernel, dict[Tensor, Sequence[Expression]]()
+    for item in lists:
+        tensor, made = names.tensor(item.name, item.type.dtype, *item.sizes)
+        sizes[tensor] = made.sizes
+        kernel = _in_memory(kernel, item, tensor)
+    found = _expansions(kernel, frozenset(sizes), sizes)
+    if {item.tensor for item in found} != sizes.keys():
+        return None
+    choice = _apart(replace(launch, kernel=kernel), found, sizes, names, target.scratch_bytes)
+    rows = reduce(lambda a, b: build.apply("maximum", a, b), (build.product(item.extents) for item in found))
+    few = build.apply("lt", rows, build.integer(target.threads // 2))
+    return replace(choice, condition=build.apply("logical_and", few, choice.condition), otherwise=(launch,))
+
+
+@legality
+def _in_memory(kernel: Kernel, item: Tensor, tensor: Tensor) -> Kernel:
+    """Return a kernel with a tensor in place of a list, of which all iterations have the same elements."""
+
+    def visit(node: Node) -> Node:
+        return replace(node, tensor=tensor) if isinstance(node, Load | Store | Size) and node.tensor == item else node
+
+    def undeclared(statement: Statement) -> Block:
+        return () if isinstance(statement, Local) and statement.tensor == item else (rewrite(statement, visit),)
+
+    sizes = enumerate(map(build.integer, item.sizes))
+    facts = (build.apply("eq", build.size(tensor, axis), size) for axis, size in sizes)
+    return with_body(kernel, rewrite_statements(kernel.body, undeclared), (*facts, *kernel.facts))
 
 
 # ---------------------------------------------------------------- which tensors, for which loops

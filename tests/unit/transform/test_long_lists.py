@@ -1,0 +1,81 @@
+"""Long lists of iterations: in memory, so that blocks share them out, where few threads would have one each."""
+
+import pytest
+import torch
+
+from brickwork.ir.interpret import run_program
+from brickwork.ir.nodes import Allocate, Local
+from brickwork.ir.signature import Signature
+from brickwork.ir.walk import statements, walk
+from support.lowering import argument_type
+from support.scheduling import GPU, same, way
+from support.tensors import to_memory
+
+
+def gathered(x: torch.Tensor, n: torch.Tensor, width: int) -> torch.Tensor:
+    out = torch.zeros_like(x)
+    for i in range(x.shape[0]):
+        total = [0.0] * 70
+        for t in range(n[i]):
+            score = 0.0
+            for d in range(width):
+                score += x[i, d] * (t + 1)
+            for d in range(width):
+                total[d] = total[d] % 8.0 + score * x[i, d]
+        for d in range(width):
+            out[i, d] = total[d]
+    return out
+
+
+def counted(x: torch.Tensor, n: torch.Tensor, width: int) -> torch.Tensor:
+    out = torch.zeros_like(x)
+    for i in range(x.shape[0]):
+        bins = [0] * 70
+        for d in range(width):
+            bins[int(x[i, d]) % 70] += n[i]
+        for d in range(1, width):
+            bins[d] += bins[d - 1]
+        for d in range(width):
+            out[i, d] = bins[d]
+    return out
+
+
+def ladder(x: torch.Tensor, n: torch.Tensor, width: int) -> torch.Tensor:
+    out = torch.zeros_like(x)
+    for i in range(x.shape[0]):
+        total = [0.0] * 70
+        for d in range(width):
+            total[d] = x[i, d]
+        for t in range(n[i]):
+            for d in range(1, width):
+                total[d] = (total[d] + total[d - 1]) % 8.0
+        for d in range(width):
+            out[i, d] = total[d]
+    return out
+
+
+@pytest.mark.parametrize("function", [gathered, counted, ladder])
+@pytest.mark.parametrize(("rows", "width"), [(3, 70), (1, 5), (4, 0), (0, 3), (2, 33)])
+def test_long_lists_are_what_each_iteration_has(function, rows, width):
+    x = (torch.arange(rows * 70) * 7 % 5 - 2.0).reshape(rows, 70)
+    same(function, to_memory(x), to_memory(torch.arange(rows) * 2), width)
+
+
+def test_places_beyond_a_list_are_errors():
+    x, n = to_memory(torch.ones(2, 80)), to_memory(torch.ones(2, dtype=torch.int64))
+    signature = Signature(
+        (argument_type(x), argument_type(n), argument_type(71)), device="cuda", narrow=True, aligned=True
+    )
+    with pytest.raises(IndexError):
+        run_program(way(gathered, signature, GPU), [x, n, 71], check=True)
+
+
+def test_lists_are_in_memory_where_few_threads_would_have_them():
+    x, n = to_memory(torch.ones(2, 80)), to_memory(torch.ones(2, dtype=torch.int64))
+    signature = Signature(
+        (argument_type(x), argument_type(n), argument_type(7)), device="cuda", narrow=True, aligned=True
+    )
+    program = way(gathered, signature, GPU)
+    sized = [node for node in walk(program) if isinstance(node, Allocate) and node.tensor.name == "total"]
+    assert [len(node.sizes) for node in sized] == [2]
+    assert any(isinstance(node, Local) and node.tensor.name == "total" for node in statements(program))
