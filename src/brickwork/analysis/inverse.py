@@ -160,10 +160,14 @@ class _Turn:
 
     def is_clear(self, polynomial: Polynomial, known: set[Atom]) -> bool:
         """Whether a polynomial is one of unknowns and what is fixed around the nest."""
-        return all(
-            is_fixed(atom) or atom in known or (isinstance(atom, IndexAtom) and atom.depth <= self.outer)
-            for atom in polynomial.atoms()
-        )
+        return all(atom in known or self.is_around(atom) for atom in polynomial.atoms())
+
+    def is_around(self, atom: Atom) -> bool:
+        """Whether an atom is fixed around the nest: a parameter, an outer loop's index, an element that these say."""
+        element = self.model.elements.get(atom)
+        if element is not None:
+            return all(self.is_around(item) for index in element.indices for item in index.atoms())
+        return is_fixed(atom) or (isinstance(atom, IndexAtom) and atom.depth <= self.outer)
 
     def need_positive(self, divisor: Polynomial) -> None:
         """Take for granted that a polynomial over parameters is at least 1, unless that is known."""

@@ -62,14 +62,24 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.walk import read_symbols, rewrite, rewrite_statements, walk
 from brickwork.transform.autodiff.fold_zero_sums import fold_zero_sums
-from brickwork.transform.autodiff.gather_loops import GatherWriter, Term
+from brickwork.transform.autodiff.gather_loops import GatherWriter, Term, together
 from brickwork.transform.autodiff.gather_versions import Versions
 from brickwork.transform.autodiff.joined_updates import joined_updates
+from brickwork.transform.autodiff.kept_values import KeptValues
 from brickwork.transform.autodiff.partial_sums import partial_sums
 from brickwork.transform.autodiff.read_before_write import read_before_write
 from brickwork.transform.autodiff.separate_updates import SeparateUpdates
-from brickwork.transform.autodiff.slices import Kept, Place, accumulations, added_by, ends_early, loads, slice_of
-from brickwork.transform.autodiff.trip_counts import Range, TripCounts
+from brickwork.transform.autodiff.slices import (
+    Kept,
+    Place,
+    accumulations,
+    added_by,
+    ends_early,
+    loads,
+    slice_of,
+    updated,
+)
+from brickwork.transform.autodiff.trip_counts import TripCounts
 from brickwork.transform.canonical.dead import without_dead
 from brickwork.transform.free_variables import with_body
 from brickwork.transform.preconditions import Preconditions, preconditions_of
@@ -96,10 +106,10 @@ def gather(program: Program, names: Names, only: Collection[str] | None = None) 
         before = preconditions_of(program.body[:place], source.body)
         gatherer = _Gatherer(source, names, set(fresh), before, grid=grid)
         changed = fold_zero_sums(without_dead(gatherer.block(source.body, 0), results, before))
-        kernel = with_body(statement.kernel, changed, (*statement.kernel.facts, *_facts(gatherer.allocated)))
+        kernel = with_body(statement.kernel, changed, (*statement.kernel.facts, *_facts(gatherer.kept.allocated)))
         filled = frozenset(gatherer.covered)
         body = [_unfilled(item, filled) for item in body]
-        body += [*gatherer.allocated, replace(statement, kernel=kernel)]
+        body += [*gatherer.kept.allocated, replace(statement, kernel=kernel)]
     return replace(program, body=tuple(body))
 
 
@@ -160,17 +170,15 @@ class _Gatherer:
         """Begin before the first statement."""
         self.model, self.small = model_kernel(kernel)
         self.solver = Solver()
-        self.trip_counts = TripCounts(kernel.body, kernel.scalars)
+        self.kept = KeptValues(names, TripCounts(kernel.body, kernel.scalars, reached=grid))
         self.accesses = {access.number: access for access in self.model.accesses}
         self.separate = SeparateUpdates(self.model, self.solver, self.accesses)
         self.names = names
         self.zero = zero
         self.before = before
         self.covered: set[Tensor] = set()
-        self.allocated: list[Allocate] = []
-        self.buffers: dict[tuple[Symbol, int], tuple[Tensor, tuple[Range, ...]]] = {}
         self.writer = GatherWriter(
-            self.model, self.solver, self.accesses, names.symbols, names.accesses, self.read_kept
+            self.model, self.solver, self.accesses, names.symbols, names.accesses, self.kept.read
         )
         self.forms = True
         """Whether nests are written in several forms: not in branches, which often are such forms."""
@@ -200,7 +208,7 @@ class _Gatherer:
 
     def nest(self, root: For, depth: int) -> Block:
         """Return a nest without the accumulations that can be inverted, and a nest for each of those."""
-        found = self.accumulations(root)
+        found = self.accumulations(root, depth)
         is_same = partial(self.separate.is_same_iteration, depth=depth)
         early = read_before_write(root, self.model.accesses, is_same)
         gathered = self.gathered(root, found, depth, early)
@@ -217,7 +225,8 @@ class _Gatherer:
         self.covered |= begun
         self.zero -= rest.keys()
         residual = self.residual(root, gathered, first)
-        if ends_early(root) or any(not self.separate.is_separate(updates, depth) for updates in rest.values()):
+        inner = ends_early(root) or updated(root) - found.keys()
+        if inner or any(not self.separate.is_separate(updates, depth) for updates in rest.values()):
             zero, self.zero = self.zero, set[Tensor]()
             residual = replace(residual, body=self.block(residual.body, depth + 1))
             self.zero = zero
@@ -237,7 +246,8 @@ class _Gatherer:
 
         The nests read tensors in `early` before this one stores into them.
         """
-        stored = effects(root).stores - early
+        # What is read of tensors that the nest adds to is other elements than those.
+        stored = effects(root).stores - early - found.keys()
         result: dict[Tensor, tuple[Term, ...]] = {}
         self.shared, self.scatters = frozenset[Kept](), False
         for _ in range(1 + self.grid):
@@ -252,7 +262,7 @@ class _Gatherer:
                     result[tensor] = terms
             self.shared = frozenset(item for terms in result.values() for term in terms for item in term.needs.kept)
             left = [place for tensor, updates in found.items() if tensor not in result for place in updates]
-            self.scatters = self.grid and not all(map(self.is_apart, left))
+            self.scatters = self.grid and not all(self.is_apart(item, depth) for item in left)
             if not self.shared and not self.scatters:
                 break
         return result
@@ -270,9 +280,9 @@ class _Gatherer:
 
     # ------------------------------------------------------------ what a nest does
 
-    def accumulations(self, root: For) -> dict[Tensor, list[Place]]:
-        """Return the updates of the tensors that a nest only adds to."""
-        found = accumulations(root)
+    def accumulations(self, root: For, depth: int) -> dict[Tensor, list[Place]]:
+        """Return the updates of the tensors that a nest adds to, of which it reads no elements but others."""
+        found = accumulations(root, partial(self.separate.are_others, depth=depth))
         return {
             tensor: [place for place, _ in updates]
             for tensor, updates in found.items()
@@ -284,12 +294,12 @@ class _Gatherer:
         if not self.separate.is_separate(updates, depth):
             return False
         alone = sum(isinstance(node, Store) for node in walk(root)) == 1
-        return not alone or self.is_cover(updates[0], depth)
+        return depth > 0 or not alone or self.is_cover(updates[0], depth)
 
-    def is_apart(self, update: Place) -> bool:
-        """Whether an element belongs to one iteration of the outermost loop, which is then independent as it is."""
+    def is_apart(self, update: Place, depth: int) -> bool:
+        """Whether an element belongs to one iteration of the nest's loop, which is then independent as it is."""
         access = self.accesses[update.store.access]
-        return self.separate.moves(access, access, access.loops[0])
+        return self.separate.moves(access, access, access.loops[depth])
 
     def is_window(self, access: Access, kept: Sequence[Kept]) -> bool:
         """Whether an access moves with all loops that values are kept in: they are about as many as the elements.
@@ -357,10 +367,10 @@ class _Gatherer:
         result: list[Term] = []
         for update in updates:
             found = self.turned(update, depth, elements, stored)
-            if found is None and not self.is_apart(update):
+            if found is None and not self.is_apart(update, depth):
                 return None
             result += found or ()
-        if len(result) < len(updates) and all(self.is_apart(term.place) for term in result):
+        if len(result) < len(updates) and all(self.is_apart(term.place, depth) for term in result):
             return None
         return tuple(result)
 
@@ -395,10 +405,14 @@ class _Gatherer:
                 return None
             if not self.writer.can_write(inverse, [loop.atom for loop in access.loops[:depth]]):
                 return None
-            # What iterations of an inner nest keep would be in the way of running those around it at once.
-            beside = self.is_apart(update) and not self.is_window(access, needs.kept)
+            beside = self.is_apart(update, depth) and not self.is_window(access, needs.kept)
             beside = beside and not self.is_product(access, needs.kept) and not self.scatters
-            if (needs.kept and (depth or beside)) or any(self.buffer(item) is None for item in needs.kept):
+            if needs.kept and (beside or (depth and not self.grid)):
+                return None
+            if needs.kept and depth:
+                around = self.separate.free_around(access, depth)
+                needs = replace(needs, kept=tuple(replace(item, around=around) for item in needs.kept))
+            if any(self.kept.buffer(item) is None for item in needs.kept):
                 return None
             inverse = replace(inverse, assumed=(*found.assumed, *inverse.assumed))
             result.append(self.best(Term(update, value, inverse, asked, needs)))
@@ -484,7 +498,7 @@ class _Gatherer:
         def block(statements: Block) -> Block:
             result: list[Statement] = []
             for statement in statements:
-                result += [self.keep(item) for item in kept.get(id(statement), ())]
+                result += [self.kept.keep(item) for item in kept.get(id(statement), ())]
                 match statement:
                     case Store(access=access) if access in turned:
                         pass
@@ -503,7 +517,7 @@ class _Gatherer:
     def written(self, tensor: Tensor, terms: Sequence[Term], depth: int, certain: bool) -> Block:
         """Return the nests that add all terms to the elements of a tensor."""
         everywhere = all(term.inverse.everywhere for term in terms)
-        groups = [[*terms]] if everywhere and terms else [[term] for term in terms]
+        groups = [[*terms]] if everywhere and terms else together(terms) if depth else [[term] for term in terms]
         result: list[Statement] = []
         for group in groups:
             zero = tensor in self.zero and not result
@@ -526,6 +540,7 @@ class _Gatherer:
         access = self.accesses[terms[0].place.store.access]
         names: dict[Atom, Expression] = {loop.atom: build.read(loop.node.index) for loop in access.loops[:depth]}
         inverse = terms[0].inverse
+        held = () if inverse.everywhere else inverse.guards
         total = Symbol(tensor.name, next(self.names.symbols), value_dtype(tensor.type.dtype))
 
         def inside() -> Block:
@@ -535,41 +550,13 @@ class _Gatherer:
             loc = terms[0].place.store.loc
             element = replace(self.names.load(tensor, *indices), loc=loc)
             start = build.constant(0, total.dtype) if zero or apart else element
-            added = [item for term in terms for item in self.writer.term(term, total, names)]
+            added = [item for term in terms for item in self.writer.term(term, total, names, held)]
             value = build.add(element, build.read(total)) if apart else build.read(total)
             store = replace(self.names.store(tensor, *indices, value), loc=loc)
             body = (Assign(symbol=total, value=start), *added, store)
-            return body if inverse.everywhere else self.writer.guarded(inverse.guards, body, names)
+            return self.writer.guarded(held, body, names)
 
         return self.writer.nest(inverse.elements, names, inside, loc=terms[0].place.loops[0].loc)
-
-    # ------------------------------------------------------------ variables that are kept
-
-    def buffer(self, kept: Kept) -> tuple[Tensor, tuple[Range, ...]] | None:
-        """Return where a variable is kept, and the ranges of the loops; None if the host does not know these."""
-        key = (kept.symbol, id(kept.ahead))
-        if key not in self.buffers:
-            ranges = [self.trip_counts.of_loop(loop.index) for loop in kept.loops]
-            known = [item for item in ranges if item is not None]
-            if len(known) < len(ranges):
-                return None
-            lengths = [build.add(build.sub(item.high, item.low), build.integer(1)) for item in known]
-            sizes = [build.apply("maximum", length, build.integer(0)) for length in lengths]
-            tensor, allocation = self.names.tensor(f"{kept.symbol.name}_kept", kept.symbol.dtype, *sizes)
-            self.allocated.append(allocation)
-            self.buffers[key] = tensor, tuple(known)
-        return self.buffers[key]
-
-    def keep(self, kept: Kept) -> Store:
-        """Return the store of a variable that is kept."""
-        tensor, ranges = self.buffers[kept.symbol, id(kept.ahead)]
-        at = [build.sub(build.read(loop.index), item.low) for loop, item in zip(kept.loops, ranges, strict=True)]
-        return self.names.store(tensor, *at, build.read(kept.symbol))
-
-    def read_kept(self, kept: Kept, indices: Sequence[Expression]) -> Expression:
-        """Return the read of a variable that is kept, in the iteration with these indices."""
-        tensor, ranges = self.buffers[kept.symbol, id(kept.ahead)]
-        return self.names.load(tensor, *(build.sub(at, item.low) for at, item in zip(indices, ranges, strict=True)))
 
 
 def _without_checks(loop: For) -> Block:

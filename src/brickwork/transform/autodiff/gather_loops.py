@@ -20,11 +20,12 @@ from brickwork.analysis.bounds import parameter_expression
 from brickwork.analysis.formula import Comparison
 from brickwork.analysis.inverted import Dimension, Divisible, Guard, Inverse, Ratio
 from brickwork.analysis.isl import Solver
-from brickwork.analysis.polyhedral_model import Access, Axis, Choice, Floor, Model, is_parameter
+from brickwork.analysis.polyhedral_model import Access, Axis, Choice, Element, Floor, Model, is_parameter
 from brickwork.analysis.polynomial import Atom, IndexAtom, Polynomial, number
 from brickwork.diagnostics.location import Location
 from brickwork.ir import build
-from brickwork.ir.dtypes import INT64
+from brickwork.ir.dtypes import INT64, value_dtype
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Assign,
     Block,
@@ -98,6 +99,8 @@ class GatherWriter:
             return names[atom]
         if is_parameter(atom):
             return parameter_expression(atom)
+        if (element := self.model.elements.get(atom)) is not None:
+            return self.element(element, names)
         origin = self.model.origins.get(atom)
         if isinstance(origin, Choice) and isinstance(origin.condition, Comparison):
             return self.choice(origin, origin.condition, names)
@@ -107,6 +110,16 @@ class GatherWriter:
         if dividend is None or divisor is None:
             return None
         return build.apply("mod" if origin.remainder else "floordiv", dividend, divisor)
+
+    def element(self, element: Element, names: Mapping[Atom, Expression]) -> Expression | None:
+        """Return an element that the kernel does not change, as an expression."""
+        indices = [self.integer(index, names) for index in element.indices]
+        known = tuple(index for index in indices if index is not None)
+        if len(known) < len(indices):
+            return None
+        dtype = value_dtype(element.tensor.type.dtype)
+        load = Load(tensor=element.tensor, indices=known, access=next(self.numbers), dtype=dtype)
+        return build.cast(load, INT64)
 
     def choice(self, origin: Choice, condition: Comparison, names: Mapping[Atom, Expression]) -> Expression | None:
         """Return a choice as an expression."""
@@ -166,7 +179,7 @@ class GatherWriter:
         """Return a block that is run where guards hold."""
         if not guards:
             return body
-        conditions = [self.condition(guard, names) for guard in guards]
+        conditions = dict.fromkeys(self.condition(guard, names) for guard in guards)
         return (If(condition=reduce(lambda one, two: build.apply("logical_and", one, two), conditions), then=body),)
 
     def loop(
@@ -220,16 +233,31 @@ class GatherWriter:
         if not dimensions:
             return inside()
         first, *rest = dimensions
-        return (self.loop(first, names, lambda: self.nest(rest, names, inside, loc), loc),)
+        return self.ahead(self.loop(first, names, lambda: self.nest(rest, names, inside, loc), loc))
 
-    def term(self, term: Term, total: Symbol, names: Mapping[Atom, Expression]) -> Block:
-        """Return the loops that add to `total` what a term is, in those that `names` has the element's indices of."""
+    def ahead(self, loop: For) -> Block:
+        """Return a loop behind the variables that its bounds are, where these are computed of elements."""
+        start, stop = self.fresh("start"), self.fresh("stop")
+        bounds = {start: loop.start, stop: loop.stop}
+        read = {symbol: value for symbol, value in bounds.items() if effects(value).loads}
+        loop = replace(
+            loop,
+            start=build.read(start) if start in read else loop.start,
+            stop=build.read(stop) if stop in read else loop.stop,
+        )
+        return (*(Assign(symbol=symbol, value=value, loc=loop.loc) for symbol, value in read.items()), loop)
+
+    def term(self, term: Term, total: Symbol, names: Mapping[Atom, Expression], held: Collection[Guard]) -> Block:
+        """Return the loops that add to `total` what a term is, in those that `names` has the element's indices of.
+
+        The guards in `held` hold there.
+        """
         own = dict(names)
 
         def inside() -> Block:
             return self.body(term, total, own)
 
-        guards = term.inverse.guards if term.inverse.everywhere else ()
+        guards = [guard for guard in term.inverse.guards if guard not in held]
         return self.guarded(guards, self.nest(term.inverse.terms, own, inside, term.place.store.loc), own)
 
     # ------------------------------------------------------------ the body of an iteration
@@ -277,6 +305,21 @@ class GatherWriter:
             for axis, index in zip(access.axes, term.inverse.indices, strict=True)
             if any(isinstance(self.model.origins.get(atom), Choice) for atom in axis.value.atoms())
         }
+
+
+def together(terms: Sequence[Term]) -> list[list[Term]]:
+    """Return terms in groups of the same elements; where the first of one is, its elements exist, and others may be."""
+    groups: list[list[Term]] = []
+    for term in sorted(terms, key=lambda term: len(term.inverse.guards)):
+        elements = term.inverse.indices, term.inverse.elements
+        for group in groups:
+            first = group[0].inverse
+            if (first.indices, first.elements) == elements and {*first.guards} <= {*term.inverse.guards}:
+                group.append(term)
+                break
+        else:
+            groups.append([term])
+    return groups
 
 
 def _number(symbol: Symbol) -> int:

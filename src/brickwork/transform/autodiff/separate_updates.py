@@ -15,8 +15,9 @@ from brickwork.analysis.isl import Solver
 from brickwork.analysis.polyhedral_model import Access, Axis, Loop, Model
 from brickwork.analysis.races import Facts, are_separated, may_coincide
 from brickwork.analysis.verdicts import Bound, BoundVerdict
+from brickwork.ir.nodes import For
 from brickwork.legality import legality
-from brickwork.transform.autodiff.slices import Place
+from brickwork.transform.autodiff.slices import Place, accumulations
 
 
 class SeparateUpdates:
@@ -35,7 +36,7 @@ class SeparateUpdates:
             if one.store.access not in self.single and not self._meet_in_no_loop(one, one, depth):
                 return False
             for other in updates[place + 1 :]:
-                if not (self._meet_in_no_loop(one, other, depth) or self._is_disjoint(one, other, depth)):
+                if not (self._meet_in_no_loop(one, other, depth) or self._are_disjoint(one, other, depth)):
                     return False
         return True
 
@@ -43,7 +44,7 @@ class SeparateUpdates:
     def are_once(self, updates: Sequence[Place], depth: int) -> bool:
         """Whether no element is updated twice."""
         pairs = ((one, other) for place, one in enumerate(updates) for other in updates[place + 1 :])
-        return self.is_separate(updates, depth) and all(self._is_disjoint(*pair, depth) for pair in pairs)
+        return self.is_separate(updates, depth) and all(self._are_disjoint(*pair, depth) for pair in pairs)
 
     @legality
     def is_same_iteration(self, first: Access, second: Access, depth: int) -> bool:
@@ -54,6 +55,25 @@ class SeparateUpdates:
     def moves(self, first: Access, second: Access, loop: Loop) -> bool:
         """Whether two accesses are to other elements in other iterations of a loop, whatever loops inside do."""
         return are_separated(self._facts(first, second), loop, first, second)
+
+    @legality
+    def are_others(self, reads: Iterable[int], updates: Iterable[int], depth: int) -> bool:
+        """Whether reads are of other elements than updates, by their numbers, in an iteration of `depth` loops."""
+        numbers = [*updates]
+        pairs = [(self.accesses.get(one), self.accesses.get(other)) for one in reads for other in numbers]
+        return all(
+            one is not None and other is not None and self.is_disjoint(one, other, depth) for one, other in pairs
+        )
+
+    def free_around(self, access: Access, depth: int) -> tuple[For, ...]:
+        """Return those of the `depth` loops around an access that pass nothing on by its tensor, but for sums."""
+        same = [item for item in self.model.accesses if item.tensor == access.tensor]
+        return tuple(
+            loop.node
+            for loop in access.loops[:depth]
+            if access.tensor in accumulations(loop.node)
+            or all(self.moves(access, other, loop) for other in same if loop in other.loops)
+        )
 
     @legality
     def is_plain(self, access: Access, axis: Axis) -> bool:
@@ -68,10 +88,14 @@ class SeparateUpdates:
         return all(self.moves(first, second, loop) for loop in common)
 
     @legality
-    def _is_disjoint(self, one: Place, other: Place, depth: int) -> bool:
-        """Whether two updates are of other elements, in whatever iterations of the loops inside of `depth` others."""
-        first, second = self.accesses[one.store.access], self.accesses[other.store.access]
+    def is_disjoint(self, first: Access, second: Access, depth: int) -> bool:
+        """Whether two accesses are to other elements, in whatever iterations of the loops inside of `depth` others."""
         return not may_coincide(self._facts(first, second), depth, first, second)
+
+    @legality
+    def _are_disjoint(self, one: Place, other: Place, depth: int) -> bool:
+        """Whether two updates are so."""
+        return self.is_disjoint(self.accesses[one.store.access], self.accesses[other.store.access], depth)
 
     def _facts(self, *accesses: Access) -> Facts:
         return Facts(self.model, self.solver, dict(self._bounds(accesses)))

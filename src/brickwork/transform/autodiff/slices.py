@@ -7,8 +7,7 @@ or what is read from a tensor that the nest changes, cannot be computed again fo
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from brickwork.analysis.atomic_updates import update_of
@@ -87,13 +86,15 @@ class Place:
 class Kept:
     """A variable whose value is kept, in each iteration of `loops`, right before the statement `ahead` is run.
 
-    That statement stands in the block with the number `level`.
+    That statement stands in the block with the number `level`. So is it in each iteration of the loops `around` the
+    nest.
     """
 
     symbol: Symbol
     loops: tuple[For, ...]
     ahead: Statement
     level: int
+    around: tuple[For, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,17 +125,54 @@ def _places(before: Block, block: Block, steps: tuple[Step, ...]) -> Iterator[Pl
                 pass
 
 
-def accumulations(root: For) -> dict[Tensor, list[tuple[Place, Expression]]]:
-    """Return the updates of the tensors that a nest only adds to, and what is added; none where it may end early."""
+def accumulations(
+    root: For, are_others: Callable[[Sequence[int], Sequence[int]], bool] | None = None
+) -> dict[Tensor, list[tuple[Place, Expression]]]:
+    """Return the updates of the tensors that a nest adds to, and what is added; none where it may end early.
+
+    It does nothing else with these, but for reads that `are_others` than updates, both by their numbers.
+    """
     if ends_early(root):
         return {}
-    touched = Counter(node.tensor for node in walk(root) if isinstance(node, Load | Store) and not node.tensor.is_local)
     result: dict[Tensor, list[tuple[Place, Expression]]] = {}
     for place in places(root):
         if (added := added_by(place.store)) is not None:
             result.setdefault(place.store.tensor, []).append((place, added))
-    accesses = {tensor: sum(1 if place.store.combine else 2 for place, _ in found) for tensor, found in result.items()}
-    return {tensor: found for tensor, found in result.items() if accesses[tensor] == touched[tensor]}
+    touched: dict[Tensor, list[Load | Store]] = {}
+    for node in walk(root):
+        if isinstance(node, Load | Store) and not node.tensor.is_local:
+            touched.setdefault(node.tensor, []).append(node)
+    return {
+        tensor: found
+        for tensor, found in result.items()
+        if tensor in touched and _only_adds([place.store for place, _ in found], touched[tensor], are_others)
+    }
+
+
+def _only_adds(
+    updates: Sequence[Store],
+    touched: Sequence[Load | Store],
+    are_others: Callable[[Sequence[int], Sequence[int]], bool] | None,
+) -> bool:
+    """Whether a nest does nothing with a tensor but these updates, and reads that are others."""
+    numbers = [store.access for store in updates]
+    own = {node.access for store in updates if (node := _element(store)) is not None}
+    rest = [node for node in touched if node.access not in own and node.access not in numbers]
+    if any(isinstance(node, Store) for node in rest):
+        return False
+    return not rest or (are_others is not None and are_others([node.access for node in rest], numbers))
+
+
+def _element(store: Store) -> Load | None:
+    """Return the read of the element that a store adds to."""
+    own = (node for node in walk(store.value) if isinstance(node, Load) and node.tensor == store.tensor)
+    return None if store.combine is not None else next((each for each in own if each.indices == store.indices), None)
+
+
+def updated(root: For) -> frozenset[Tensor]:
+    """Return the tensors to some elements of which a nest adds."""
+    stores = (place.store for place in places(root))
+    return frozenset(store.tensor for store in stores if not store.tensor.is_local and added_by(store) is not None)
 
 
 def ends_early(root: For) -> bool:
