@@ -101,8 +101,8 @@ def split_reductions(levels: Sequence[For], places: Partition, names: Names, *, 
         return None
     place = next(place for place, item in enumerate(last.body) if isinstance(item, For | If))
     before, around, after = last.body[:place], last.body[place], last.body[place + 1 :]
-    beside = [*_beside(loop, around, after, places, levels)]
-    after = after[len(beside) :]
+    beside = [*_beside(loop, after, places, levels)]
+    others, after = after[: len(beside)], after[len(beside) :]
     if effects(after).loops:
         return None
     wide = last.role is Role.PARALLEL
@@ -125,7 +125,8 @@ def split_reductions(levels: Sequence[For], places: Partition, names: Names, *, 
     made = cutter.tensors(pieces, total)
     tensors = tuple(item.tensor for item in made)
     join = cutter.joined(tensors)
-    joined = (*before, _in_place_of(loop, lambda _: join, around), *after)
+    # Where several loops accumulate, each may have a condition of its own.
+    joined = (*before, join if beside else _in_place_of(loop, lambda _: join, around), *after)
     if not _may_join(joined, limits.joined):
         return None
     enough = build.apply("ge", length, build.integer(2 * limits.least))
@@ -134,7 +135,7 @@ def split_reductions(levels: Sequence[For], places: Partition, names: Names, *, 
     condition = build.apply("logical_and", build.apply("logical_and", some, few), enough)
     lanes = 1 if limits.joined is Role.BLOCK else JOINED_LANES
     outer = [replace(level, role=limits.joined, width=min(level.width, lanes), across=0) for level in levels]
-    parts, facts = cutter.parts(before, around, tensors), (*cutter.facts(tensors),)
+    parts, facts = cutter.parts(before, (around, *others), tensors), (*cutter.facts(tensors),)
     nests: tuple[For, ...] = parts, nested(outer, joined)
     if effects(parts).fails:
         flag, allocate = names.tensor("failed", INT64, 1)
@@ -221,22 +222,23 @@ class _Cutter:
             for item in self.loop.reductions
         )
 
-    def parts(self, before: Block, around: Statement, tensors: Sequence[Tensor]) -> For:
-        """Return the nest that makes the partial results; `around` is the loop, or has it in a branch."""
+    def parts(self, before: Block, around: Block, tensors: Sequence[Tensor]) -> For:
+        """Return the nest that makes the partial results; `around` are the loops, or have them in branches."""
         loop, piece = self.loop, self.index("piece")
         count = self.pieces(tensors)
         unit = self.limits.unit
-        first, *others = (in_pieces(chain, build.read(piece), count, unit) for chain in self.chains)
 
         def part(each: For) -> For:
-            return first if each == loop else in_pieces((each,), build.read(piece), count, unit)
+            chain = next((found for found in self.chains if found[0] == each), (each,))
+            return in_pieces(chain, build.read(piece), count, unit)
 
+        cut_up = [_in_place_of(chain[0], part, item) for chain, item in zip(self.chains, around, strict=True)]
         starts = [Assign(symbol=item.symbol, value=identity(item), loc=loop.loc) for item in loop.reductions]
         stores: list[Statement] = [
             self.names.store(tensor, *self.places(piece), build.read(item.symbol))
             for tensor, item in zip(tensors, loop.reductions, strict=True)
         ]
-        body = (*before, *starts, _in_place_of(loop, part, around), *others, *stores)
+        body = (*before, *starts, *cut_up, *stores)
         role = self.levels[-1].role
         over = For(index=piece, start=build.integer(0), stop=count, body=(), role=role, loc=loop.loc)
         levels = (over, *self.levels) if self.wide else (*self.levels, over)
@@ -288,21 +290,20 @@ def _accumulating(levels: Sequence[For]) -> For | None:
 
 
 @legality
-def _beside(loop: For, around: Statement, after: Block, places: Partition, levels: Sequence[For]) -> Iterator[For]:
-    """Yield the loops right after an accumulating one, which is in no branch, that accumulate the same.
+def _beside(loop: For, after: Block, places: Partition, levels: Sequence[For]) -> Iterator[For]:
+    """Yield the loops right after an accumulating one, or in branches after it, that accumulate the same.
 
     They store nothing that a piece might read, and what is searched for has its place in one loop alone.
     """
-    if around is not loop or any(item.along is not None for item in loop.reductions):
+    if any(item.along is not None for item in loop.reductions):
         return
     for item in after:
-        match item:
-            case For(reductions=found) if found == loop.reductions and not effects(item).stores:
-                if not has_known_length(item, places, levels):
-                    return
-                yield item
-            case _:
-                return
+        found = _only_loop((item,), frozenset()) if isinstance(item, For | If) else None
+        if found is None or found.reductions != loop.reductions or effects(item).stores:
+            return
+        if not has_known_length(found, places, levels):
+            return
+        yield found
 
 
 def _together(loop: For, places: Partition, levels: Sequence[For]) -> Iterator[For]:
