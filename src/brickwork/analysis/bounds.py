@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from brickwork.analysis.formula import Comparison, Formula, at_least, either, negate
 from brickwork.analysis.isl import Solver
-from brickwork.analysis.polyhedral_model import Access, Axis, Loop, Model, Place, is_parameter
+from brickwork.analysis.polyhedral_model import Access, Axis, Floor, Loop, Model, Place, is_parameter
 from brickwork.analysis.polynomial import (
     Atom,
     IndexAtom,
@@ -216,6 +216,7 @@ def _proved(model: Model, solver: Solver, access: Access, goal: Polynomial) -> P
     assumed: list[Polynomial] = []
     if corner is None:
         corner = lower_corner(free, access.loops, goal, assumed)
+    corner = None if corner is None else _without_floors(model, corner)
     if corner is None or not all(map(is_parameter, corner.atoms())):
         return None
     needed = [item for item in dict.fromkeys((*assumed, corner)) if not _certain(model, item)]
@@ -394,6 +395,23 @@ def _without_quotients(model: Model, goal: Polynomial) -> Polynomial:
             known = model.quotients.get(quotient)
             if known is not None and known.divisor == of_atom(divisor):
                 goal = goal - combine(((monomial, factor),)) + (known.dividend - known.rest).scale(factor)
+    return goal
+
+
+@legality
+def _without_floors(model: Model, goal: Polynomial) -> Polynomial:
+    """Return what is at least 0 only where a goal is, without quotients of sizes by numbers.
+
+    `x // n` is `(x - rest) / n`, with a rest from 0 to n - 1: of `b - 2 * (x // 3)` comes `3 * b - 2 * x`.
+    """
+    for atom in [atom for atom in goal.atoms() if isinstance(atom, UnknownAtom)]:
+        factor, origin = cofactor(goal, atom), model.origins.get(atom)
+        if not isinstance(origin, Floor) or origin.remainder or factor is None or not factor.is_constant:
+            continue
+        if origin.divisor.is_constant and origin.divisor.constant > 0:
+            rest = number(origin.divisor.constant - 1 if factor.constant > 0 else 0)
+            others = goal - of_atom(atom) * factor
+            goal = others.scale(origin.divisor.constant) + (origin.dividend - rest).scale(factor.constant)
     return goal
 
 

@@ -39,6 +39,40 @@ def test_unrelated_sizes_give_a_guard():
     assert [spelled(guard) for guard in verdict.guard] == ["y.shape[0] >= x.shape[0]"]
 
 
+def thirds(parts, factor=1):
+    """for i in range(parts // 3 of x): y[i] = z[factor * parts // 3 + i], where that is negative or not."""
+
+    def extent(x, y, k):
+        return apply("floordiv", size(x, 0), build.integer(3))
+
+    def index(x, y, i, k):
+        return apply("add", apply("mul", build.integer(factor * parts), extent(x, y, k)), i)
+
+    make = KernelBuilder()
+    x, y, z, i, k = make.tensor("x", 1), make.tensor("y", 1), make.tensor("z", 1), make.symbol("i"), make.scalar("k")
+    load = make.load(z, index(x, y, i, k))
+    return make.kernel(make.loop(i, extent(x, y, k), make.store(y, (i,), load)))
+
+
+@pytest.mark.parametrize(
+    ("parts", "guard"),
+    [
+        (0, "2 + 3 * z.shape[0] >= x.shape[0]"),
+        (1, "3 * z.shape[0] >= 2 * x.shape[0]"),
+        (2, "3 * z.shape[0] >= 3 * x.shape[0]"),
+    ],
+)
+def test_parts_of_an_axis_one_after_the_other_are_guarded(parts, guard):
+    (verdict,) = verdicts(thirds(parts), "z")
+    assert verdict.bound is Bound.GUARDED
+    assert [spelled(each) for each in verdict.guard] == [guard]
+
+
+def test_what_comes_before_the_parts_is_no_part():
+    (verdict,) = verdicts(thirds(1, -1), "z")
+    assert not (verdict.bound is Bound.PROVED and verdict.plain)
+
+
 def test_equal_sizes_are_taken_from_facts():
     make = KernelBuilder()
     x, y, i = make.tensor("x", 1), make.tensor("y", 1), make.symbol("i")
