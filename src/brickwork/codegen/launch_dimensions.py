@@ -25,7 +25,7 @@ from brickwork.records import dataclass
 from brickwork.target.matrix import PROCESSOR_THREADS
 from brickwork.target.target import LEAST_TEAM, WARP
 from brickwork.transform.iteration_bounds import Ranges
-from brickwork.transform.schedule.lengths import Lengths, lengths_in
+from brickwork.transform.schedule.lengths import Lengths, lengths_in, shortest_axis
 
 UNKNOWN_STEPS = 256
 """Steps taken for a loop whose length is known on the device only: a warp each, where there are many such loops."""
@@ -265,7 +265,9 @@ def _shared_loops(
                 nest = nest_of(statement)
                 step = nest[-1].width * several
                 length = _product(lengths.most(loop) or known.iterations(loop) for loop in nest)
-                if length is None and (most := _product(map(around.iterations, nest))) is not None:
+                ways = (map(around.iterations, nest), map(shortest_axis, nest))
+                most = next((found for way in ways if (found := _product(way)) is not None), None)
+                if length is None and most is not None:
                     length = build.apply("minimum", most, build.integer(UNKNOWN_STEPS * step))
                 yield SharedLoop(length, step)
             case For(body=body):

@@ -11,10 +11,11 @@ for what they are assigned. This is for choices between schedules: no proof rest
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import product
 
+from brickwork.analysis.polynomial import SIZE_LIMIT
 from brickwork.ir import build
 from brickwork.ir.answers import Answers
 from brickwork.ir.effects import effects
@@ -58,6 +59,8 @@ class Lengths:
 
     def _most(self, loop: For) -> Expression | None:
         found = [length for limit in self._limits(loop) if (length := self._known(limit)) is not None]
+        # What no axis is as long as tells nothing.
+        found = [each for each in found if not isinstance(each, Constant) or int(each.value) <= SIZE_LIMIT]
         literal = [each for each in found if isinstance(each, Constant)]
         if literal:
             return min(literal, key=lambda each: each.value)
@@ -126,15 +129,25 @@ def by_axes(loop: For, levels: Sequence[For]) -> tuple[Expression, Expression] |
     around = {level.index: build.iterations(level.start, level.stop) for level in levels if level.index in ends}
     rows = build.apply("maximum", build.product([build.integer(1), *around.values()]), build.integer(1))
     found: dict[Expression, Expression] = {}
-    for node in walk(loop.body):
-        if not isinstance(node, Load | Store) or node.tensor.is_local:
-            continue
-        for axis, item in enumerate(node.indices):
-            if loop.index in read_symbols(item) and not effects(item).loads:
-                size = Size(tensor=node.tensor, axis=axis)
-                others = read_symbols((*node.indices[:axis], *node.indices[axis + 1 :]))
-                found[size] = size if others & around.keys() else build.apply("floordiv", size, rows)
+    for node, size in _axes(loop):
+        others = read_symbols((*node.indices[: size.axis], *node.indices[size.axis + 1 :]))
+        found[size] = size if others & around.keys() else build.apply("floordiv", size, rows)
     return (_least([*found.values()]), _least([*found])) if found else None
+
+
+def shortest_axis(loop: For) -> Expression | None:
+    """Return how long the shortest of the axes is along which a loop goes."""
+    found = [*dict.fromkeys(size for _, size in _axes(loop))]
+    return _least([*found]) if found else None
+
+
+def _axes(loop: For) -> Iterator[tuple[Load | Store, Size]]:
+    """Yield the accesses in a loop whose places its index says, and how long the axes are along which they move."""
+    for node in walk(loop.body):
+        if isinstance(node, Load | Store) and not node.tensor.is_local:
+            for axis, item in enumerate(node.indices):
+                if loop.index in read_symbols(item) and not effects(item).loads:
+                    yield node, Size(tensor=node.tensor, axis=axis)
 
 
 def _least(values: list[Expression]) -> Expression:

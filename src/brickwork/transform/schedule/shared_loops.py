@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import prod
 
-from brickwork.ir.nodes import Block, Constant, For, Symbol
+from brickwork.ir.nodes import Block, Constant, For, Node, Symbol
 from brickwork.ir.walk import statements
 from brickwork.legality import legality
 from brickwork.records import dataclass
@@ -39,6 +39,22 @@ class SharingPlanner(Planner):
         """Return how many iterations a loop has at most, if that is a literal."""
         most = self.lengths.most(loop)
         return max(int(most.value), 0) if isinstance(most, Constant) else None
+
+    def lanes(self, band: list[For]) -> tuple[For, ...]:
+        """Return the loops to share out: those inside of loops in order, where a thread would do all of each step.
+
+        Sizes say where there are threads enough for the band in any case (`short_rows.py`).
+        """
+        inner = (*self.inner_lanes(band[-1].body),)
+        steps = [node for node in statements(band[-1].body) if self.is_step_around(node, inner)]
+        return inner if steps else Planner.lanes(self, band)
+
+    def is_step_around(self, node: Node, inner: Sequence[For]) -> bool:
+        """Whether a statement is a loop in order around others."""
+        if not isinstance(node, For) or self.analysis.loops[node.index].independent:
+            return False
+        inside = {each.index for each in statements(node.body) if isinstance(each, For)}
+        return any(each.index in inside for each in inner)
 
     def fills_blocks(self, last: For, chosen: Sequence[For]) -> bool:
         """Whether loops inside of a band can be shared out among the threads of a block."""

@@ -24,7 +24,7 @@ from brickwork.transform.carried_rows import carried_rows
 from brickwork.transform.guard import conjunction
 from brickwork.transform.register_lists import MOST
 from brickwork.transform.schedule.grid import SHORT, GridPlanner
-from brickwork.transform.schedule.lengths import Lengths, lengths_in
+from brickwork.transform.schedule.lengths import lengths_in
 from brickwork.transform.schedule.planner import access_cost, varies_with
 from brickwork.transform.schedule.register_tile import outermost
 from brickwork.transform.schedule.schedule import Level, Rfactor, Schedule, Verb, planned
@@ -96,7 +96,7 @@ def short_schedules(
     planner = ShortPlanner(analysis, target, lengths, flat=wide, wide=wide, carried=carried)
     while True:
         nests = [node for node in outermost(block, plain) if plain.blocks(node.index)]
-        found = [_row(loops, nest, lengths, plain) for nest in nests for loops in _shared(nest.body, plain)]
+        found = [_row(loops, nest, planner, plain) for nest in nests for loops in _shared(nest.body, plain)]
         rows = [row for row in dict.fromkeys(found) if row.length is not None or row.around is not None]
         planner = replace(planner, short=planner.short | {level.index for row in rows for level in row.levels})
         schedule = planned(planner.block(block))
@@ -111,12 +111,14 @@ def short_schedules(
 class _Row:
     """What a block shares out: a loop, or several as one range, outermost first.
 
-    Known before are its most iterations, and those of the loops around it, or one of them.
+    Known before are its most iterations, and those of the loops around it, or one of them. Of the latter so many as
+    `enough` says take no longer in a thread each than in a block each.
     """
 
     levels: tuple[For, ...]
     length: Expression | None
     around: Expression | None
+    enough: int = 0
 
     @property
     def loop(self) -> For:
@@ -130,7 +132,7 @@ def _condition(row: _Row, planner: ShortPlanner) -> Expression:
     if row.length is not None:
         ways.append(build.apply("lt", row.length, build.integer(planner.limit(row.loop))))
     if row.around is not None:
-        many = [build.apply("ge", row.around, build.integer(planner.target.threads // 2))]
+        many = [build.apply("ge", row.around, build.integer(row.enough))]
         if planner.lengths.comes_from_data(row.loop):
             # Rows that are parts of an axis, as those of a sparse matrix are, have on average what it holds for each.
             held = build.mul(row.around, build.integer(SHORT_APART))
@@ -162,13 +164,18 @@ def _shared(block: Block, plain: Schedule) -> Iterator[tuple[For, ...]]:
             yield tuple(levels)
 
 
-def _row(levels: tuple[For, ...], nest: For, lengths: Lengths, plain: Schedule) -> _Row:
+def _row(levels: tuple[For, ...], nest: For, planner: ShortPlanner, plain: Schedule) -> _Row:
     """Return what is known of a row."""
+    lengths, shared = planner.lengths, [loop[-1] for loop in _shared(nest.body, plain)]
     most = [length for level in levels if (length := lengths.most(level)) is not None]
     length = build.product(most) if len(most) == len(levels) else None
     data = any(map(lengths.comes_from_data, levels))
-    if any(map(lengths.leans, levels)) if length is None else not data:
-        return _Row(levels, length, None)
     band = [node for node in (nest, *statements(nest.body)) if isinstance(node, For) and plain.blocks(node.index)]
+    # Where neighbouring threads read neighbours, and those of a block would not, fewer are as fast.
+    one, other = min(planner.cost(nest, (node,)) for node in band), planner.cost(nest, tuple(shared))
+    enough = int(planner.target.threads // 2 * min(one / other, 1)) if other else 0
+    if any(map(lengths.leans, levels)) if length is None else not data and one >= other:
+        return _Row(levels, length, None)
     counts = [build.iterations(node.start, node.stop) for node in band]
-    return _Row(levels, length, None if read_symbols(counts) & lengths.changing else build.product(counts))
+    known = not read_symbols(counts) & lengths.changing
+    return _Row(levels, length, build.product(counts) if known else None, enough)
