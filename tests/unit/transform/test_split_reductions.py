@@ -277,34 +277,6 @@ def in_a_branch_and_behind(x: torch.Tensor, out: torch.Tensor) -> None:
         out[j] = s
 
 
-def in_branches(x: torch.Tensor, out: torch.Tensor) -> None:
-    """Each column sums in some of three loops."""
-    for j in range(x.shape[1]):
-        s = 0.0
-        if j > 0:
-            for i in range(x.shape[0]):
-                s += x[i, j]
-        if j < 2:
-            for i in range(x.shape[0]):
-                s += x[i, j] * 3
-        if j != 1:
-            for i in range(1, x.shape[0]):
-                s += x[i - 1, j] * 5
-        out[j] = s
-
-
-def after_a_test_of_it(x: torch.Tensor, out: torch.Tensor) -> None:
-    """Whether the second loop runs depends on what the first has summed."""
-    for j in range(x.shape[1]):
-        s = 0.0
-        for i in range(x.shape[0]):
-            s += x[i, j]
-        if s > 0.0:
-            for i in range(x.shape[0]):
-                s += x[i, j] * 3
-        out[j] = s
-
-
 def and_once(x: torch.Tensor, out: torch.Tensor) -> None:
     for j in range(x.shape[1]):
         s = 0.0
@@ -359,8 +331,6 @@ def one_row(x: torch.Tensor, out: torch.Tensor) -> None:
         (once_more_to_a_row, (1, 0), 1),
         (place_in_two, (1, 0), 1),
         (in_a_branch_and_behind, (1, 0), 1),
-        (in_branches, (1, 0), 1),
-        (after_a_test_of_it, (1, 0), 1),
         (volumes, (1, 2, 0), 1),
         (volumes, (2, 1, 0), 1),
         (windows, (1, 0), 1),
@@ -381,7 +351,7 @@ def test_pieces_mean_what_the_source_says(function, size, axes, few, long):
     assert torch.equal(*results)
 
 
-@pytest.mark.parametrize("function", [columns, rows, sometimes, over_and_over, in_branches, in_a_branch_and_behind])
+@pytest.mark.parametrize("function", [columns, rows, sometimes, over_and_over, in_a_branch_and_behind])
 def test_there_are_two_launches_for_few_long_iterations(function):
     pieces = pieces_of(function, torch.ones(3, 3), torch.ones(3))
     found = parts_of(pieces)
@@ -488,7 +458,7 @@ def twice(x: torch.Tensor, out: torch.Tensor) -> None:
         out[j] = s
 
 
-@pytest.mark.parametrize("function", [triangle, in_order, twice, after_a_test_of_it])
+@pytest.mark.parametrize("function", [triangle, in_order, twice])
 def test_other_nests_stay_whole(function):
     assert parts_of(pieces_of(function, torch.ones(3, 3), torch.ones(3))) == []
 

@@ -8,11 +8,12 @@ import torch
 
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, INT64
-from brickwork.ir.nodes import Constant, For, If, Role, Size
+from brickwork.ir.interpret import Memory
+from brickwork.ir.nodes import Apply, Constant, For, If, Role, Size
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import statements, walk
 from brickwork.transform.schedule.lengths import lengths_in, shortest_axis
-from support.lowering import argument_type, memory
+from support.lowering import Nested, argument_type, memory
 from support.scheduling import GPU, kernel_of, loops_of, same, way
 
 
@@ -37,11 +38,11 @@ def channels(y: torch.Tensor, x: torch.Tensor) -> None:
                 y[t, s, c] = y[t - 1, x.shape[1] - 1 - s, c] + x[t, s, c]
 
 
-def ends(*rows: tuple[int, int]) -> object:
+def ends(*rows: tuple[int, int]) -> Memory:
     return memory([list(row) for row in rows], INT64)
 
 
-def table(*sizes: int) -> object:
+def table(*sizes: int) -> Nested:
     if not sizes:
         return 0.0
     return [table(*sizes[1:]) for _ in range(sizes[0])]
@@ -68,16 +69,10 @@ def test_samples_are_for_a_thread_each_where_these_read_neighbours_and_are_enoug
     pieces = way(channels, Signature(types, device="cuda", narrow=True, aligned=True), GPU)
     roles = {node.role for node in walk(pieces) if isinstance(node, For)}
     assert {Role.BLOCK, Role.THREAD, Role.PARALLEL} <= roles
-    limits = [
-        node.operands[1].value
-        for choice in walk(pieces)
-        if isinstance(choice, If)
-        for node in walk(choice.condition)
-        if getattr(node, "operator", None) is not None
-        and node.operator.name == "ge"
-        and isinstance(node.operands[1], Constant)
-        and int(node.operands[1].value) > 1000
-    ]
+    tests = (choice.condition for choice in walk(pieces) if isinstance(choice, If))
+    asked = [node for test in tests for node in walk(test) if isinstance(node, Apply) and node.operator.name == "ge"]
+    numbers = [node.operands[1].value for node in asked if isinstance(node.operands[1], Constant)]
+    limits = [int(number) for number in numbers if number > 1000]
     assert limits
     assert all(limit < GPU.threads // 2 for limit in limits)
 
