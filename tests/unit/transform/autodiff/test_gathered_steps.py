@@ -160,7 +160,12 @@ def updates(program: Program) -> set[str]:
 
 @pytest.mark.parametrize(
     ("name", "atomic"),
-    [("spread", set()), ("chained", {"m_gradient"}), ("balanced", set()), ("greatest before", {"h_adjoint"})],
+    [
+        ("spread", set()),
+        ("chained", {"m_gradient", "m_gradient_copies"}),
+        ("balanced", set()),
+        ("greatest before", {"h_adjoint"}),
+    ],
 )
 def test_what_a_step_adds_to_is_added_up_for_each_element(name: str, atomic: set[str]) -> None:
     _, scheduled = on_grid(*CASES[name])
