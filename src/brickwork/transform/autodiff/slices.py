@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from brickwork.analysis.atomic_updates import update_of
 from brickwork.analysis.formula import Formula
+from brickwork.analysis.scalars import NONE, live_before
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Assign,
@@ -29,6 +30,7 @@ from brickwork.ir.nodes import (
     Tensor,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
+from brickwork.legality import legality
 from brickwork.records import dataclass
 
 
@@ -263,10 +265,22 @@ def _computed(block: Block, needed: frozenset[Symbol]) -> tuple[Block, frozenset
         if bare is None:
             return None
         chosen.append(bare)
-        if isinstance(bare, Assign):
-            needed -= {bare.symbol}
-        needed |= read_symbols(bare) - _indices(bare)
+        needed -= _assigned_in_any_case(bare)
+        needed |= live_before((bare,), NONE) if isinstance(bare, If) else read_symbols(bare) - _indices(bare)
     return tuple(reversed(chosen)), needed
+
+
+@legality
+def _assigned_in_any_case(statement: Statement) -> frozenset[Symbol]:
+    """Return the variables that a statement assigns whatever way it takes."""
+    match statement:
+        case Assign(symbol=symbol):
+            return frozenset((symbol,))
+        case If(then=then, otherwise=otherwise):
+            ways = [frozenset[Symbol]().union(*map(_assigned_in_any_case, block)) for block in (then, otherwise)]
+            return ways[0] & ways[1]
+        case _:
+            return frozenset()
 
 
 def _indices(statement: Statement) -> frozenset[Symbol]:

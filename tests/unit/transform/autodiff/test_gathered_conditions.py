@@ -11,7 +11,7 @@ import torch
 
 from brickwork.ir.dtypes import FLOAT32
 from brickwork.ir.interpret import Memory, run_program
-from brickwork.ir.nodes import For, Program
+from brickwork.ir.nodes import Allocate, For, Program
 from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import statements
 from brickwork.transform.autodiff.gather import gather
@@ -72,6 +72,35 @@ def distances(g: Tensor, w: Tensor) -> Tensor:
     return x
 
 
+def chosen(g: Tensor, w: Tensor) -> Tensor:
+    """Add what either branch computes for an iteration."""
+    x = torch.zeros(g.shape[0] + w.shape[0])
+    for y in range(g.shape[0]):
+        if g[y] > 0:
+            a = g[y] * 2
+            b = a + 1
+        else:
+            b = g[y] - 1
+        for k in range(w.shape[0]):
+            x[y + k] += b * w[k]
+    return x
+
+
+def left(g: Tensor, w: Tensor) -> Tensor:
+    """Add what one branch alone computes, and is left from the iterations before else."""
+    x = torch.zeros(g.shape[0] + w.shape[0])
+    b = 1.0
+    for y in range(g.shape[0]):
+        if g[y] > 0:
+            b = g[y] * 2
+        else:
+            if g[y] < -2:
+                b = g[y]
+        for k in range(w.shape[0]):
+            x[y + k] += b * w[k]
+    return x
+
+
 def gathered(program: Program) -> Program:
     result = gather(canonical(program), Names(count(500_000), count(500_000), count(500_000)))
     verify_program(result)
@@ -88,7 +117,7 @@ def loops(program: Program) -> int:
     return sum(isinstance(node, For) for node in statements(program.body))
 
 
-@pytest.mark.parametrize("function", [remainders, equal, twice, distances])
+@pytest.mark.parametrize("function", [remainders, equal, twice, distances, chosen, left])
 @pytest.mark.parametrize("length", [0, 1, 2, 7, 8])
 @pytest.mark.parametrize("terms", [1, 2, 3, 4, 5])
 def test_each_contribution_is_added_once(function: Callable[..., Any], length: int, terms: int) -> None:
@@ -102,3 +131,11 @@ def test_the_outermost_loop_in_an_equation_is_solved_for() -> None:
     (nest,) = [node for node in statements(program.body) if isinstance(node, For) and len(node.body) > 1]
     assert [node.index.name for node in statements(nest.body) if isinstance(node, For)] == ["k"]
     assert loops(program) == 2
+
+
+def test_what_all_branches_assign_is_computed_again() -> None:
+    arguments = numbers(8), numbers(4)
+    assert [
+        sum(isinstance(node, Allocate) for node in gathered(program_of(each, *arguments)).body)
+        for each in (chosen, left)
+    ] == [1, 2]
