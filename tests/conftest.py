@@ -12,8 +12,8 @@ import torch
 from hypothesis import settings
 
 from brickwork.config import config
+from support import shared
 from support.gpu import NO_GPU, end_if_lost, settle
-from support.scheduling import way
 
 settings.register_profile("suite", deadline=None)
 settings.load_profile("suite")
@@ -49,16 +49,9 @@ def shared_inductor(tmp_path_factory):
 
 
 @pytest.fixture(autouse=True)
-def fresh_ways(request):
-    """Let tests that differ in their parameters alone share schedules, unless they patch what these depend on."""
-    test = request.node.nodeid.partition("[")[0]
-    if _SHARED.get("test") != test or "monkeypatch" in request.fixturenames:
-        way.cache_clear()
-    _SHARED["test"] = test
-
-
-_SHARED = {}
-"""Whose schedules are kept."""
+def known_patches(request):
+    """Let tests share what steps of the compiler make, where they patch the same."""
+    shared.begin([request.getfixturevalue("monkeypatch")] if "monkeypatch" in request.fixturenames else [])
 
 
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])

@@ -10,8 +10,7 @@ import torch
 
 import brickwork as bw
 from brickwork.config import config
-from brickwork.frontend.definition import Definition, define
-from brickwork.frontend.lower import lower
+from brickwork.frontend.definition import Definition
 from brickwork.frontend.reference import python_function
 from brickwork.ir.interpret import run_program
 from brickwork.ir.signature import Signature
@@ -19,6 +18,7 @@ from brickwork.ir.verify import verify_program
 from support.forms import SIZES, forms
 from support.kernels import SUITE, Case
 from support.pairs import in_turn
+from support.shared import define, lower
 from support.tensors import LAYOUTS, argument_type, copy, to_memory, to_tensor
 
 KEY = 123456789012345

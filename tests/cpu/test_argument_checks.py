@@ -6,10 +6,10 @@ import torch
 from brickwork.ir.nodes import Check
 from brickwork.ir.walk import walk
 from brickwork.transform.argument_checks import without_argument_checks
-from brickwork.transform.pipeline import schedule_program
 from cpu.test_entry_cuda_emulated import rig_of
 from support.ptx import program_for_gpu
 from support.scheduling import GPU
+from support.shared import schedule_program
 
 
 def grouped(x: torch.Tensor, w: torch.Tensor, scale: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:

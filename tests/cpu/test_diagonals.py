@@ -12,12 +12,12 @@ import brickwork as bw
 from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import For, Launch, Role
 from brickwork.ir.walk import statements, walk
-from brickwork.transform.pipeline import schedule_program
 from cpu.test_entry_cuda_emulated import rig_of
 from support.gradients import derived
 from support.kernels_tables import TABLES, best_paths, edit_distance, sequences, spans, spoken, sums_of_paths
 from support.lowering import nested
 from support.scheduling import GPU
+from support.shared import schedule_program
 from support.sweep import sampled
 from support.tensors import to_memory
 

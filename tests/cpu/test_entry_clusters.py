@@ -4,17 +4,15 @@ import pytest
 import torch
 
 from brickwork.codegen.grid import grid_of
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.host.layout import tensor_type
 from brickwork.ir.dtypes import DTYPES
 from brickwork.ir.signature import Signature
 from brickwork.pytorch.gate import ArgumentKind
 from brickwork.runtime.launches import followed
 from brickwork.target.cuda import cuda_target
-from brickwork.transform.pipeline import schedule_program
 from support import contractions
 from support.fake_cuda import CudaRig
+from support.shared import define, lower, schedule_program
 
 
 def launched(function, arguments, capability):

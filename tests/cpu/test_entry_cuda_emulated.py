@@ -10,8 +10,6 @@ import pytest
 import torch
 
 from brickwork.codegen.builder import FailureSite
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.host.layout import tensor_type
 from brickwork.ir.dtypes import DTYPES
 from brickwork.ir.nodes import Kernel, Launch, Program, TensorParameter
@@ -19,10 +17,10 @@ from brickwork.ir.signature import Signature
 from brickwork.ir.walk import walk
 from brickwork.pytorch.gate import ArgumentKind
 from brickwork.transform import persistent
-from brickwork.transform.pipeline import schedule_program
 from support.emulated import Emulated, emulated_target
 from support.fake_cuda import CudaRig, Launched
 from support.layouts import products_of_rows
+from support.shared import define, lower, schedule_program
 
 
 class Machine:

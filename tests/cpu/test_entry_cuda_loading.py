@@ -7,9 +7,9 @@ import torch
 
 from brickwork.pytorch.gate import ArgumentKind
 from brickwork.target.cuda import cuda_target
-from brickwork.transform.pipeline import schedule_program
 from support.fake_cuda import STREAMS, CudaRig
 from support.ptx import program_for_gpu
+from support.shared import schedule_program
 
 
 def pairs(x: torch.Tensor) -> torch.Tensor:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import torch
 
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.signature import ScalarType, Signature
 from brickwork.pytorch.gate import ArgumentKind
-from brickwork.transform.pipeline import schedule_program
 from support.emulated import emulated_target
 from support.fake_cuda import CudaRig
+from support.shared import define, lower, schedule_program
 from support.tensors import argument_type
 
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from brickwork.frontend.definition import Definition, define
-from brickwork.frontend.lower import lower
+from brickwork.frontend.definition import Definition
 from brickwork.frontend.reference import python_function
 from brickwork.host.layout import Placement, is_aligned, may_alias
 from brickwork.ir.nodes import KeyParameter, ListParameter, Program, Return, ScalarParameter, TensorParameter
@@ -20,11 +19,11 @@ from brickwork.pytorch.arguments import with_values
 from brickwork.pytorch.gate import ArgumentKind
 from brickwork.runtime.launches import Argument, launches
 from brickwork.transform.outline import is_nondeterministic
-from brickwork.transform.pipeline import schedule_program
 from support.emulated import emulated_target
 from support.fake_cuda import CudaRig, Launched
 from support.forms import SIZES, USUAL, forms
 from support.kernels import SUITE, Case
+from support.shared import define, lower, schedule_program
 from support.sweep import sampled
 from support.tensors import LAYOUTS, argument_type, copy
 

@@ -19,8 +19,6 @@ from brickwork.codegen.builder import Module
 from brickwork.codegen.device import emit_device_kernel
 from brickwork.codegen.grid import grid_of
 from brickwork.codegen.llvm import assembly
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.host.layout import tensor_type
 from brickwork.ir import nodes as ir
 from brickwork.ir.dtypes import DTYPES
@@ -30,10 +28,8 @@ from brickwork.ir.walk import statements, walk
 from brickwork.pytorch.gate import ArgumentKind
 from brickwork.runtime.launches import Followed, followed
 from brickwork.transform.derivation import Backward
-from brickwork.transform.derive import derive
 from brickwork.transform.explain import explain
 from brickwork.transform.explanation import Explanation, Line
-from brickwork.transform.pipeline import schedule_program
 from support.emulated import emulated_target
 from support.fake_cuda import CudaRig, Launched
 from support.launched_programs import (
@@ -72,6 +68,7 @@ from support.launched_programs import (
     written,
 )
 from support.layouts import products_of_rows
+from support.shared import define, derive, lower, schedule_program
 
 Tensor = torch.Tensor
 TARGET = emulated_target()

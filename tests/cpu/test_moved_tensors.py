@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from brickwork.frontend.definition import define
 from support.fourfold import agree
+from support.shared import define
 
 
 def with_states(x: torch.Tensor, y: torch.Tensor, k: int) -> torch.Tensor:

@@ -15,7 +15,7 @@ import torch
 
 from brickwork.analysis.sharding import PARTIAL, Sharding, find_shardings
 from brickwork.diagnostics.errors import CompileError
-from brickwork.frontend.definition import Definition, define
+from brickwork.frontend.definition import Definition
 from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import Program, Rebind
 from brickwork.ir.signature import Signature
@@ -23,6 +23,7 @@ from brickwork.ir.walk import walk
 from brickwork.transform.derivation import Backward, Defined, Derived
 from brickwork.transform.derive import program_of
 from support.kernels import SUITE
+from support.shared import define
 from support.tensors import argument_type, to_memory, to_tensor
 
 SIZE = 3

@@ -11,8 +11,8 @@ from brickwork.ir.nodes import Program, Return
 from brickwork.ir.walk import walk
 from brickwork.pytorch.gate import ArgumentKind
 from brickwork.target.cpu import host_target
-from brickwork.transform.pipeline import schedule_program
 from support.entries import Operator
+from support.shared import schedule_program
 
 _KINDS: dict[type, ArgumentKind] = {
     torch.Tensor: ArgumentKind.TENSOR,

@@ -9,13 +9,12 @@ from typing import Any, cast
 import torch
 
 import brickwork as bw
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.frontend.reference import python_function
 from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import Return
 from brickwork.ir.signature import Signature
 from brickwork.ir.verify import verify_program
+from support.shared import define, lower
 from support.tensors import argument_type, to_memory, to_tensor
 
 

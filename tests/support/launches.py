@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 from unittest.mock import patch
 
 from brickwork.ir import interpret
@@ -76,13 +76,13 @@ def _ending(step: Any, failures: tuple[type[Exception], ...], found: list[Except
     """Return what ends where a check fails, and notes that, while what comes after it goes on."""
 
     def run(state: Any) -> Any:
-        watches = cast("list[Any]", [] if state.detector is None else state.detector._watches)
-        depth = len(watches)
+        depth = 0 if state.detector is None else len(state.detector.watches)
         try:
             return step(state)
         except failures as error:
             found.append(error)
-            del watches[depth:]
+            if state.detector is not None:
+                state.detector.leave_to(depth)
             return interpret._NEXT
 
     return run

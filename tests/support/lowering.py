@@ -7,12 +7,11 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import TypeAlias, cast
 
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.ir.dtypes import BOOL, FLOAT32, FLOAT64, INT64, DType
 from brickwork.ir.interpret import Memory, run_program
 from brickwork.ir.nodes import Program, TensorType
 from brickwork.ir.signature import ArgumentType, ListType, ScalarType, Signature
+from support.shared import define, lower
 
 Number: TypeAlias = bool | int | float
 Nested: TypeAlias = "Number | Sequence[Nested]"

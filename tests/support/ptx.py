@@ -17,14 +17,13 @@ from brickwork.codegen.device import emit_device_kernel
 from brickwork.codegen.llvm import compile_device, device_functions
 from brickwork.codegen.rounding import SOURCE, Rounding
 from brickwork.diagnostics.errors import DeviceError, RaceError
-from brickwork.frontend.definition import Definition, define
-from brickwork.frontend.lower import lower
+from brickwork.frontend.definition import Definition
 from brickwork.ir.nodes import Launch, Program
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import walk
 from brickwork.runtime.cuda_toolkit import find_libdevice, find_tool
 from brickwork.target.target import Target
-from brickwork.transform.pipeline import schedule_program
+from support.shared import define, lower, schedule_program
 from support.tensors import argument_type
 
 _KERNEL = re.compile(r"Compiling entry function '(\w+)'(.*?)Used (\d+) registers", re.DOTALL)

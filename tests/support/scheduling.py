@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import cast
 
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.ir.interpret import Memory, run_program
 from brickwork.ir.nodes import For, Kernel, Launch, Node, Program
 from brickwork.ir.signature import Signature
@@ -16,9 +13,10 @@ from brickwork.ir.walk import rewrite, walk
 from brickwork.target.cuda import cuda_target
 from brickwork.target.target import Target
 from brickwork.transform.canonical.form import canonical
-from brickwork.transform.pipeline import schedule_kernel, schedule_program
+from brickwork.transform.pipeline import schedule_kernel
 from brickwork.transform.privatise import scratch_of
 from support.lowering import Nested, argument_type, memory, nested, program_of
+from support.shared import define, lower, schedule_program
 
 AVX2 = Target(name="cpu", identity="test", vector_bytes=32, vector_registers=16, vector_library="none")
 AVX512 = Target(name="cpu", identity="test", vector_bytes=64, vector_registers=32, vector_library="none")
@@ -83,12 +81,8 @@ def same(function: Callable[..., object], *arguments: object, may_alias: bool = 
     return written
 
 
-@lru_cache(maxsize=8)
 def way(function: Callable[..., object], signature: Signature, target: Target | None = None) -> Program:
-    """Return the program of a function, as it is written or as it is scheduled for a target.
-
-    The last ones are kept while one test goes on, unless it sets limits of the passes (`conftest.fresh_ways`).
-    """
+    """Return the program of a function, as it is written or as it is scheduled for a target."""
     if target is None:
         return lower(define(function), signature)
     scheduled_for_target = schedule_program(way(function, signature), target)[0]

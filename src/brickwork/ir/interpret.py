@@ -16,6 +16,7 @@ from dataclasses import field
 from enum import Enum
 from operator import attrgetter
 from typing import TypeAlias, assert_never
+from typing import cast as typed
 
 from brickwork.diagnostics.location import chain
 from brickwork.ir import build, philox
@@ -238,27 +239,34 @@ def _select(node: Select) -> _Value:
 
 
 def _load(node: Load) -> _Value:
-    locate = _element(node, node.tensor, node.indices, writes=False)
+    locate = _element(node, writes=False)
+    number, flat = node.tensor.number, node.access == FLAT_ACCESS
+    indices = _places(node.indices)
+    first = indices[0] if len(indices) == 1 and not flat else None
 
     def run(state: _State) -> Number:
-        memory, position = locate(state)
-        return memory.data[position]
+        memory = state.memories[number]
+        if first is None:
+            return memory.data[locate(state, memory, [index(state) for index in indices])]
+        value, (size,) = first(state), memory.sizes
+        if state.detector is None and 0 <= value < size:  # The most frequent access, at once.
+            return memory.data[memory.offset + value * memory.strides[0]]
+        return memory.data[locate(state, memory, [value])]
 
     return run
 
 
-def _element(
-    node: Node, tensor: Tensor, indices: tuple[Expression, ...], *, writes: bool
-) -> Callable[[_State], tuple[Memory, int]]:
-    """Return what finds the memory and the position of an access, checks it and reports it to the detector."""
-    operands = [_expression(index) for index in indices]
-    combine, literal = (node.combine, build.stored_literal(node)) if isinstance(node, Store) else (None, None)
-    flat = isinstance(node, Load | Store) and node.access == FLAT_ACCESS
-    number = tensor.number
+def _places(indices: Sequence[Expression]) -> list[Callable[[_State], int]]:
+    """Return what computes indices, which are integers."""
+    return typed("list[Callable[[_State], int]]", [_expression(index) for index in indices])
 
-    def locate(state: _State) -> tuple[Memory, int]:
-        memory = state.memories[number]
-        values = [int(operand(state)) for operand in operands]
+
+def _element(node: Load | Store, *, writes: bool) -> Callable[[_State, Memory, list[int]], int]:
+    """Return what finds the position of an access, checks it and reports it to the detector."""
+    combine, literal = (node.combine, build.stored_literal(node)) if isinstance(node, Store) else (None, None)
+    tensor, flat = node.tensor, node.access == FLAT_ACCESS
+
+    def locate(state: _State, memory: Memory, values: list[int]) -> int:
         sizes = (*memory.sizes[:-1], math.prod(memory.sizes)) if flat else memory.sizes
         position = memory.offset
         for value, size, stride in zip(values, sizes, memory.strides, strict=True):
@@ -267,11 +275,11 @@ def _element(
             position += value * stride
         if flat:  # The last index counts elements in memory; an axis of size 1 may have any stride in a dense tensor.
             position += values[-1] * (1 - memory.strides[-1])
-        if state.detector is not None:
+        if state.detector is not None and state.detector.watches:
             now = Access(0, tensor, tuple(values), writes, combine, node.loc, literal)
-            storage = -state.made[number] if tensor.is_local else id(memory.data)
+            storage = -state.made[tensor.number] if tensor.is_local else id(memory.data)
             state.detector.access((storage, position), now)
-        return memory, position
+        return position
 
     return locate
 
@@ -366,14 +374,15 @@ def _assign(node: Assign) -> _Step:
 
 
 def _store(node: Store) -> _Step:
-    locate, value = _element(node, node.tensor, node.indices, writes=True), _expression(node.value)
-    combine = node.combine
+    locate, indices, value = _element(node, writes=True), _places(node.indices), _expression(node.value)
+    number, combine = node.tensor.number, node.combine
 
     def run(state: _State) -> _Flow:
         if state.detector is not None:
             state.detector.store()
         stored = value(state)
-        memory, position = locate(state)
+        memory = state.memories[number]
+        position = locate(state, memory, [index(state) for index in indices])
         if combine is not None:
             stored = function_of(combine, value_dtype(memory.dtype))(memory.data[position], stored)
         memory.data[position] = narrow(stored, memory.dtype)

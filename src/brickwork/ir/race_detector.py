@@ -67,7 +67,8 @@ class Detector:
 
     def __init__(self) -> None:
         """Begin with no loop."""
-        self._watches: list[_Watch] = []
+        self.watches: list[_Watch] = []
+        self._threads: Sequence[_Watch] = ()
         self._own: set[Element] = set()
 
     def store(self) -> None:
@@ -76,23 +77,30 @@ class Detector:
 
     def enter(self, loop: For) -> None:
         """Begin an execution of a watched loop."""
-        self._watches.append(_Watch(loop))
+        self.watches.append(_Watch(loop))
+        self._threads = self._lockstep()
 
     def iterate(self, iteration: int) -> None:
         """Begin an iteration of the innermost watched loop."""
-        self._watches[-1].iteration = iteration
-        self._watches[-1].steps.clear()
+        self.watches[-1].iteration = iteration
+        self.watches[-1].steps.clear()
 
     def leave(self) -> None:
         """End the innermost watched loop."""
-        left = self._watches.pop()
-        if left.loop.role in {*_SHARED, Role.WARP} and (threads := self._lockstep()):
-            for watch in threads:
+        left = self.watches[-1]
+        self.leave_to(len(self.watches) - 1)
+        if left.loop.role in {*_SHARED, Role.WARP}:
+            for watch in self._threads:
                 watch.steps.clear()
+
+    def leave_to(self, depth: int) -> None:
+        """End watched loops without the barrier after them, until so many are left."""
+        del self.watches[depth:]
+        self._threads = self._lockstep()
 
     def access(self, element: Element, now: Access) -> None:
         """Record an access, whose `iteration` is filled in here; raise RaceError if it collides with another one."""
-        for watch in self._watches:
+        for watch in self.watches:
             iteration, history = watch.iteration, watch.elements.get(element)
             if history is None:
                 history = watch.elements[element] = _History()
@@ -108,10 +116,10 @@ class Detector:
 
     def _step(self, element: Element, now: Access) -> None:
         """Watch the order of what the threads of a block do in lockstep."""
-        for watch in self._watches if now.writes else ():
+        for watch in self.watches if now.writes else ():
             if watch.loop.role in _LOCKSTEP and element in watch.steps and element not in self._own:
                 raise RaceError(_describe_step(watch.loop, watch.steps[element], now))
-        threads = self._lockstep()
+        threads = self._threads
         if not threads:
             return
         if now.writes:
@@ -123,9 +131,9 @@ class Detector:
 
     def _lockstep(self) -> Sequence[_Watch]:
         """Return the innermost loop whose iterations are for several threads, with those in it; none in one thread."""
-        roles = [watch.loop.role for watch in self._watches]
+        roles = [watch.loop.role for watch in self.watches]
         place = next((place for place in reversed(range(len(roles))) if roles[place] in _LOCKSTEP), None)
-        return () if place is None or not _SHARED.isdisjoint(roles[place:]) else self._watches[place:]
+        return () if place is None or not _SHARED.isdisjoint(roles[place:]) else self.watches[place:]
 
 
 def _collision(history: _History, now: Access, iteration: int) -> Access | None:

@@ -138,58 +138,22 @@ def function_of(operator: Operator, dtype: DType) -> Callable[..., Number]:
         return function
     if dtype is FLOAT32:
         return lambda *operands: round_float32(function(*operands))
-    if dtype.is_integer:
-        signed = dtype.kind is Kind.INT
-        return lambda *operands: wrap(int(function(*operands)), 64, signed=signed)
-    return function
+    return _wrapping(function, signed=dtype.kind is Kind.INT) if dtype.is_integer else function
+
+
+def _wrapping(function: Callable[..., Number], *, signed: bool) -> Callable[..., Number]:
+    """Return a function of integers whose result wraps at 64 bits."""
+    low, end = (-(1 << 63), 1 << 63) if signed else (0, 1 << 64)
+
+    def run(*operands: Number) -> Number:
+        value = function(*operands)
+        return value if low <= value < end else wrap(int(value), 64, signed=signed)
+
+    return run
 
 
 def _with_type(function: Callable[..., Number], dtype: DType, *operands: Number) -> Number:
     return function(*operands, dtype)
-
-
-def _and(left: int, right: int) -> int:
-    return left & right
-
-
-def _or(left: int, right: int) -> int:
-    return left | right
-
-
-def _xor(left: int, right: int) -> int:
-    return left ^ right
-
-
-def _invert(value: int) -> int:
-    return ~value
-
-
-def _add(left: float, right: float) -> float:
-    return left + right
-
-
-def _sub(left: float, right: float) -> float:
-    return left - right
-
-
-def _mul(left: float, right: float) -> float:
-    return left * right
-
-
-def _neg(value: float) -> float:
-    return -value
-
-
-def _abs(value: float) -> float:
-    return abs(value)
-
-
-def _floordiv(left: int, right: int) -> int:
-    return left // right
-
-
-def _mod(left: int, right: int) -> int:
-    return left % right
 
 
 def _minimum(left: float, right: float) -> float:
@@ -334,34 +298,28 @@ def _hypot(left: float, right: float) -> float:
     return math.hypot(left, right)
 
 
+_ALIKE = ("add", "sub", "mul", "neg", "abs", "eq", "ne", "lt", "le", "gt", "ge")
 ALL: dict[str, Callable[..., Number]] = {
-    "add": _add,
-    "sub": _sub,
-    "mul": _mul,
+    **{name: getattr(python, name) for name in _ALIKE},
     "minimum": _minimum,
     "maximum": _maximum,
-    "neg": _neg,
-    "abs": _abs,
-    "eq": python.eq,
-    "ne": python.ne,
-    "lt": python.lt,
-    "le": python.le,
-    "gt": python.gt,
-    "ge": python.ge,
 }
 """Operators that read the same for integers and floats; their results are brought into the type afterwards."""
 
+_SPELLED = {
+    "floordiv": "floordiv",
+    "mod": "mod",
+    "logical_and": "and_",
+    "logical_or": "or_",
+    "logical_not": "not_",
+    "bit_and": "and_",
+    "bit_or": "or_",
+    "bit_xor": "xor",
+    "bit_not": "invert",
+}
 INTEGERS: dict[str, Callable[..., Number]] = {
-    "floordiv": _floordiv,
-    "mod": _mod,
+    **{name: getattr(python, spelled) for name, spelled in _SPELLED.items()},
     "pow": _power,
-    "logical_and": _and,
-    "logical_or": _or,
-    "logical_not": python.not_,
-    "bit_and": _and,
-    "bit_or": _or,
-    "bit_xor": _xor,
-    "bit_not": _invert,
     "bit_length": int.bit_length,
     "shift_left": _shift_left,
     "shift_right": _shift_right,

@@ -8,12 +8,11 @@ import torch
 
 import brickwork as bw
 from brickwork.analysis.pointwise import OpaqueError, pointwise
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.ir.dtypes import FLOAT64
 from brickwork.ir.nodes import Apply, Cast, Constant, Load, Read, Select, TensorParameter, TensorType
 from brickwork.ir.scalar_semantics import cast, evaluate
 from brickwork.ir.signature import ScalarType, Signature
+from support.shared import define, lower
 
 
 def code_of(function, ranks):

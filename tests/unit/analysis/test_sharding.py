@@ -5,11 +5,10 @@ import torch
 
 import brickwork as bw
 from brickwork.analysis.sharding import PARTIAL, Sharding, find_shardings
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.ir.dtypes import FLOAT64, INT64
 from brickwork.ir.nodes import TensorType
 from brickwork.ir.signature import ScalarType, Signature
+from support.shared import define, lower
 
 EXPECTED = []
 """Functions with the ranks of their tensors (0 for a number) and what is found."""

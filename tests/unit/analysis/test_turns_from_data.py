@@ -9,12 +9,11 @@ import torch
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.expressions import Values
 from brickwork.analysis.polynomial import INT64_RANGE, IndexAtom, Interval, UnknownAtom, number, of_atom
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Launch, Symbol
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import walk
+from support.shared import define, lower
 from support.tensors import argument_type
 
 ROWS = torch.zeros(2, 8, 4)

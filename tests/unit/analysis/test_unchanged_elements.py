@@ -12,12 +12,11 @@ import torch
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.polyhedral_model import depth_of
 from brickwork.analysis.verdicts import Bound
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.ir.dtypes import FLOAT64, INT64
 from brickwork.ir.nodes import Kernel, Launch, TensorType
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import walk
+from support.shared import define, lower
 
 PLACES = TensorType(INT64, 1, contiguous=True, unit_axis=0)
 VALUES = TensorType(FLOAT64, 1, contiguous=True, unit_axis=0)

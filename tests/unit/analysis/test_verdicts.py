@@ -13,13 +13,12 @@ import support.verdicts_spaces
 import support.verdicts_steps
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.verdicts import LoopVerdict
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.ir.dtypes import FLOAT64, INT64
 from brickwork.ir.nodes import Kernel, Launch, TensorType
 from brickwork.ir.signature import ArgumentType, ScalarType, Signature
 from brickwork.ir.walk import walk
 from brickwork.transform.promote import promote
+from support.shared import define, lower
 from support.verdict_table import INDICES, VERDICTS, Expected
 
 SECONDS = 1.0

@@ -11,9 +11,9 @@ from brickwork.codegen.variables import bound_symbols, varying_symbols
 from brickwork.ir import build
 from brickwork.ir.nodes import Check, For, Launch, Role, Size
 from brickwork.ir.walk import rewrite_statements, statements, walk
-from brickwork.transform.pipeline import schedule_program
 from support.ptx import program_for_gpu
 from support.scheduling import GPU
+from support.shared import schedule_program
 
 X, Y = torch.zeros(64, 12), torch.zeros(64, 12)
 WIDE = torch.zeros(64, 100)

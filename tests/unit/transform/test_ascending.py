@@ -10,8 +10,6 @@ import pytest
 import torch
 
 from brickwork.analysis.analyse import analyse
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.ir.dtypes import FLOAT64, INT64
 from brickwork.ir.interpret import run_kernel, run_program
 from brickwork.ir.nodes import Ascending, Kernel, Launch, Size, TensorType
@@ -20,10 +18,10 @@ from brickwork.ir.walk import walk
 from brickwork.transform import derive
 from brickwork.transform.derivation import Backward, Derived
 from brickwork.transform.explain import explain
-from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.warn import warnings_of
 from support.lowering import argument_type, memory, nested
 from support.scheduling import AVX2, GPU, same
+from support.shared import define, lower, schedule_program
 
 Function = Callable[..., object]
 

@@ -8,13 +8,13 @@ import pytest
 import torch
 
 import brickwork as bw
-from brickwork.frontend.definition import define
 from brickwork.ir.nodes import For, Launch, Rebind
 from brickwork.ir.walk import walk
 from brickwork.transform.derivation import Batch, Forward
 from support.derivatives import derived, interpreted
 from support.kernels import SUITE
 from support.pairs import in_turn
+from support.shared import define
 from support.tensors import copy
 
 SAMPLES = 2

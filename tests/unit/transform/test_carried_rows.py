@@ -14,11 +14,11 @@ from brickwork.ir.nodes import Constant, If, Launch, Load, Local, Node, Store, T
 from brickwork.ir.operators import OPERATORS
 from brickwork.ir.walk import rewrite, statements, walk
 from brickwork.transform.carried_rows import carried_rows
-from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.register_lists import MOST
 from support.lowering import memory, numbers
 from support.ptx import assemble, program_for_gpu, ptx_of
 from support.scheduling import GPU, kernel_of, loops_of, same
+from support.shared import schedule_program
 
 
 def attention(s: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:

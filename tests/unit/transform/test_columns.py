@@ -18,10 +18,10 @@ from brickwork.ir.effects import effects
 from brickwork.ir.nodes import For, Node, Rebind, Role, Store
 from brickwork.ir.walk import rewrite, statements
 from brickwork.transform.columns import columns_of, with_columns
-from brickwork.transform.pipeline import schedule_program
 from support.lowering import numbers
 from support.ptx import program_for_gpu
 from support.scheduling import GPU, kernel_of, loops_of, same
+from support.shared import schedule_program
 
 
 def gated(s: Tensor, k: Tensor, v: Tensor, y: Tensor) -> None:

@@ -10,9 +10,9 @@ from brickwork.ir.build import integer
 from brickwork.ir.nodes import Assign, For
 from brickwork.target.cuda import cuda_target
 from brickwork.transform.host_device_partition import Partition
-from brickwork.transform.pipeline import schedule_program
 from support.gradients import derived
 from support.scheduling import AVX2
+from support.shared import schedule_program
 from support.written import symbol
 
 GROWTH = 3.0

@@ -8,8 +8,6 @@ from unittest.mock import patch
 import pytest
 import torch
 
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Kernel, Launch
 from brickwork.ir.signature import Signature
@@ -19,6 +17,7 @@ from brickwork.transform.canonical.form import canonical
 from brickwork.transform.residue_nests import APART, with_residues, with_strides
 from support.lowering import argument_type, memory, numbers
 from support.scheduling import GPU, same
+from support.shared import define, lower
 
 Tensor = torch.Tensor
 X, W = numbers(2, 3, 4), numbers(3, 2, 4)

@@ -14,19 +14,17 @@ import torch
 import brickwork as bw
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.atomic_updates import find_updates
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, FLOAT32, INT64
 from brickwork.ir.nodes import For, Kernel, TensorType
 from brickwork.ir.signature import ScalarType, Signature
-from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.schedule.contract import ContractionPlanner, Nest, contraction_versions
 from brickwork.transform.schedule.defaults import flat_conditions
 from brickwork.transform.schedule.lengths import lengths_in
 from brickwork.transform.schedule.schedule import Unroll
 from support.lowering import memory
 from support.scheduling import GPU, kernel_of
+from support.shared import define, lower, schedule_program
 
 Tensor = torch.Tensor
 N = 4

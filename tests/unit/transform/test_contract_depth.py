@@ -9,18 +9,17 @@ import torch
 
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.atomic_updates import find_updates
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.nodes import Apply, Assign, Block, Constant, Expression, For, If, Node, Size, Symbol, TensorType
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import rewrite
 from brickwork.transform.nests_apart import stand_apart
-from brickwork.transform.pipeline import ScheduledKernel, schedule_program
+from brickwork.transform.pipeline import ScheduledKernel
 from brickwork.transform.schedule.contract import ContractionPlanner, Nest, contraction_versions
 from brickwork.transform.schedule.lengths import lengths_in
 from support.scheduling import GPU, kernel_of
+from support.shared import define, lower, schedule_program
 from support.tensors import to_memory
 
 Tensor = torch.Tensor

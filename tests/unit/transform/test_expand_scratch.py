@@ -10,8 +10,6 @@ import pytest
 import torch
 
 from brickwork.analysis.analyse import analyse
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32
 from brickwork.ir.interpret import Memory, run_program
@@ -23,11 +21,12 @@ from brickwork.transform.alternatives import with_own_scratch
 from brickwork.transform.canonical.form import canonical
 from brickwork.transform.derivation import Backward, Derived
 from brickwork.transform.free_variables import free_tensors
-from brickwork.transform.pipeline import ScheduledKernel, schedule_program
+from brickwork.transform.pipeline import ScheduledKernel
 from brickwork.transform.privatise import owned, scratch_of
 from support import scheduling
 from support.lowering import argument_type, memory, nested, numbers, program_of
 from support.scheduling import AVX2, GPU, same
+from support.shared import define, lower, schedule_program
 
 Function = Callable[..., object]
 

@@ -5,8 +5,6 @@ import re
 import pytest
 import torch
 
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.ir.dtypes import DTYPES
 from brickwork.ir.nodes import If, Store, TensorType
 from brickwork.ir.signature import Signature
@@ -14,8 +12,8 @@ from brickwork.ir.walk import statements, walk
 from brickwork.target.cuda import cuda_target
 from brickwork.transform.explain import explain
 from brickwork.transform.explanation import from_json, to_json
-from brickwork.transform.pipeline import schedule_program
 from support.scheduling import AVX2
+from support.shared import define, lower, schedule_program
 
 MATRIX = TensorType(DTYPES["float32"], 2, contiguous=True, unit_axis=1)
 

@@ -12,10 +12,10 @@ from torch import Tensor
 from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import If, Kernel
 from brickwork.ir.walk import statements, walk
-from brickwork.transform.pipeline import schedule_program
 from support.lowering import memory, nested
 from support.ptx import program_for_gpu
 from support.scheduling import GPU
+from support.shared import schedule_program
 
 FEW = replace(GPU, threads=4)
 """A machine that has room for four elements."""

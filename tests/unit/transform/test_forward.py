@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 
-from brickwork.frontend.definition import define
 from brickwork.ir.nodes import Allocate, Launch, Load
 from brickwork.ir.walk import walk
 from brickwork.transform.derivation import Forward
 from support.derivatives import derived, interpreted
 from support.kernels import SUITE
+from support.shared import define
 from support.tensors import copy
 
 FINE, COARSE = (1e-6, 1e-5), (1e-3, 2e-2)

@@ -3,13 +3,12 @@
 import pytest
 import torch
 
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.ir.signature import Signature
 from brickwork.transform.canonical.form import canonical
 from brickwork.transform.gathered_scatters import with_gathers
 from support.lowering import argument_type
 from support.scheduling import GPU, same
+from support.shared import define, lower
 from support.tensors import to_memory
 
 

@@ -6,8 +6,6 @@ import pytest
 import torch
 
 from brickwork.diagnostics.errors import InternalError, RaceError
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.ir import build
 from brickwork.ir.dtypes import DTYPES, FLOAT32, INT64
 from brickwork.ir.interpret import Memory, run_kernel, run_program
@@ -36,12 +34,12 @@ from brickwork.ir.walk import statements, walk
 from brickwork.target.cuda import cuda_target
 from brickwork.transform.explain import explain
 from brickwork.transform.outline import is_nondeterministic
-from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.schedule import grid
 from brickwork.transform.schedule.lockstep import runs_in_lockstep
 from brickwork.transform.schedule.text import Names
 from support.kernels import SUITE
 from support.lowering import argument_type, memory, nested
+from support.shared import define, lower, schedule_program
 from support.tensors import argument_type as types_of
 
 GPU = cuda_target((9, 0))

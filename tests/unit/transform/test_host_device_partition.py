@@ -5,8 +5,6 @@ from dataclasses import replace
 import pytest
 import torch
 
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.ir.build import apply, constant, integer, read
 from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.interpret import run_program
@@ -16,7 +14,7 @@ from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
 from brickwork.target.cuda import cuda_target
 from brickwork.transform.host_device_partition import Partition, in_order
-from brickwork.transform.pipeline import schedule_program
+from support.shared import define, lower, schedule_program
 from support.tensors import argument_type, to_memory, to_tensor
 
 

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from brickwork.ir.nodes import Apply, Assign, Kernel, Launch, Node
 from brickwork.ir.walk import statements, walk
-from brickwork.transform.pipeline import schedule_program
 from support.lowering import numbers
 from support.ptx import program_for_gpu
 from support.scheduling import GPU, same
+from support.shared import schedule_program
 
 
 def corrected(x: Tensor, b: float, t: int) -> None:

@@ -10,8 +10,6 @@ import pytest
 import torch
 
 from brickwork.analysis.analyse import analyse
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import Allocate, If, Launch
@@ -24,10 +22,10 @@ from brickwork.transform.canonical.form import canonical
 from brickwork.transform.derivation import Backward, Derived
 from brickwork.transform.explanation import OTHERWISE
 from brickwork.transform.last_stores import with_last_stores
-from brickwork.transform.pipeline import schedule_program
 from support import scheduling
 from support.lowering import argument_type, memory, nested
 from support.scheduling import AVX2, GPU, same
+from support.shared import define, lower, schedule_program
 
 Function = Callable[..., object]
 

@@ -19,10 +19,10 @@ from brickwork.ir.nodes import Apply, Cast, For, If, Launch, Load, Node, Role, S
 from brickwork.ir.walk import rewrite, statements, walk
 from brickwork.transform import launched_steps
 from brickwork.transform.launched_steps import STEPS, cut, steps_of, with_launched_steps
-from brickwork.transform.pipeline import schedule_program
 from support.lowering import numbers
 from support.ptx import program_for_gpu
 from support.scheduling import GPU, kernel_of, loops_of, same
+from support.shared import schedule_program
 
 
 def balanced(f: Tensor, g: Tensor, c: Tensor, n: int) -> None:

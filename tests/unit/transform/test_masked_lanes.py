@@ -10,10 +10,10 @@ from torch import Tensor
 
 from brickwork.ir.nodes import For, Role
 from brickwork.ir.walk import statements
-from brickwork.transform.pipeline import schedule_program
 from support.lowering import numbers
 from support.ptx import program_for_gpu
 from support.scheduling import GPU, same
+from support.shared import schedule_program
 
 
 def inside(x: Tensor, y: Tensor) -> None:

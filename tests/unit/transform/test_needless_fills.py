@@ -31,10 +31,10 @@ from brickwork.ir.nodes import Tensor as Tensor_
 from brickwork.ir.operators import OPERATORS
 from brickwork.ir.walk import statements, walk
 from brickwork.transform.needless_fills import Overwriting, without_needless_fills
-from brickwork.transform.pipeline import schedule_program
 from support.lowering import memory, nested
 from support.ptx import program_for_gpu
 from support.scheduling import GPU
+from support.shared import schedule_program
 from support.written import extent, kernel, let, load, loop, op, store, symbol
 
 Function = Callable[..., object]

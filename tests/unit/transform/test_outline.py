@@ -6,8 +6,6 @@ import functools
 import pytest
 import torch
 
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import If, Launch
 from brickwork.ir.parse import parse_program
@@ -17,10 +15,10 @@ from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
 from brickwork.target.cuda import cuda_target
 from brickwork.transform import outline
-from brickwork.transform.pipeline import schedule_program
 from support.forms import SIZES, forms
 from support.kernels import SUITE
 from support.launches import OutsideError, as_launched
+from support.shared import define, lower, schedule_program
 from support.sweep import sampled
 from support.tensors import LAYOUTS, argument_type, to_memory, to_tensor
 

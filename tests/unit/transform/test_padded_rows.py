@@ -10,8 +10,6 @@ from typing import cast
 import pytest
 import torch
 
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.interpret import Memory, run_program
@@ -20,7 +18,6 @@ from brickwork.ir.signature import Signature
 from brickwork.ir.walk import rewrite, walk
 from brickwork.transform.canonical.form import canonical
 from brickwork.transform.padded_rows import with_padded_rows
-from brickwork.transform.pipeline import schedule_program
 from support.lowering import argument_type, memory, nested
 from support.padded_programs import (
     another_place,
@@ -71,6 +68,7 @@ from support.padded_programs import (
     with_lengths_stored_over,
 )
 from support.scheduling import AVX2, GPU, same
+from support.shared import define, lower, schedule_program
 
 Function = Callable[..., object]
 GRID = {"device": "cuda", "narrow": True, "aligned": True}

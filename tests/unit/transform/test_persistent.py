@@ -6,8 +6,6 @@ import pytest
 import torch
 
 from brickwork.codegen.grid import nest_of
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.frontend.reference import python_function
 from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import Apply, Constant, For, If, Launch, Role, Size, While
@@ -16,7 +14,7 @@ from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import statements
 from brickwork.target.cuda import cuda_target
 from brickwork.transform import persistent
-from brickwork.transform.pipeline import schedule_program
+from support.shared import define, lower, schedule_program
 from support.tensors import argument_type, to_memory, to_tensor
 
 GPU = cuda_target((9, 0))

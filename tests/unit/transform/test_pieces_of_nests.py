@@ -7,18 +7,16 @@ from typing import Any
 import pytest
 import torch
 
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.nodes import For, Reduction, Role, Symbol
 from brickwork.ir.operators import OPERATORS
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import read_symbols, walk
-from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.verbs import rfactor
 from support.lowering import argument_type, numbers
 from support.scheduling import GPU, same
+from support.shared import define, lower, schedule_program
 
 I, J, S = Symbol("i", 1, INT64), Symbol("j", 2, INT64), Symbol("s", 3, FLOAT32)
 

@@ -9,10 +9,10 @@ from brickwork.ir.nodes import Assign, For, Launch, Read, Store, Symbol, Tensor,
 from brickwork.ir.walk import statements, walk
 from brickwork.transform.canonical.form import canonical
 from brickwork.transform.canonical.places import fold_indices
-from brickwork.transform.pipeline import schedule_program
 from support.gradients import derived, numbers
 from support.lowering import memory, program_of
 from support.scheduling import GPU, same
+from support.shared import schedule_program
 
 T, U, I, J, P = (Symbol(name, place, INT64) for place, name in enumerate("tuijp"))
 N = Symbol("n", 9, INT64)

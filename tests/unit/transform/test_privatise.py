@@ -19,12 +19,13 @@ from brickwork.ir.walk import rewrite, walk
 from brickwork.target.cuda import cuda_target
 from brickwork.target.target import Target
 from brickwork.transform.autodiff.simplify import simplified
-from brickwork.transform.pipeline import schedule_kernel, schedule_program
+from brickwork.transform.pipeline import schedule_kernel
 from brickwork.transform.preconditions import NOTHING
 from brickwork.transform.privatise import owned, privatise, scratch_of
 from support.gradients import check_gradients, derived, numbers
 from support.lowering import memory, program_of
 from support.scheduling import AVX2, GPU, agree, loops_of, same, scheduled
+from support.shared import schedule_program
 
 Tensor = torch.Tensor
 

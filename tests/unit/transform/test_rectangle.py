@@ -12,10 +12,10 @@ from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import Block, Expression, For, If, Kernel, Program
 from brickwork.ir.walk import substitute, walk
 from brickwork.target.cuda import cuda_target
-from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.rectangle import rectangle
 from support.kernels_ir import Index, KernelBuilder, apply, value
 from support.lowering import program_of
+from support.shared import schedule_program
 from support.tensors import to_memory, to_tensor
 
 Tensor = torch.Tensor

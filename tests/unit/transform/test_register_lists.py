@@ -11,12 +11,12 @@ import torch
 from brickwork.ir import build
 from brickwork.ir.nodes import Constant, For, If
 from brickwork.ir.walk import statements
-from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.privatise import ROOM
 from brickwork.transform.register_lists import FEW, LENGTHS
 from support.lowering import memory
 from support.ptx import assemble, program_for_gpu, ptx_of
 from support.scheduling import GPU, same
+from support.shared import schedule_program
 
 Tensor = torch.Tensor
 

@@ -3,8 +3,6 @@
 import pytest
 import torch
 
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import Allocate, If, Launch
 from brickwork.ir.signature import Signature
@@ -12,7 +10,7 @@ from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
 from brickwork.target.cuda import cuda_target
 from brickwork.transform import replicate_reductions
-from brickwork.transform.pipeline import schedule_program
+from support.shared import define, lower, schedule_program
 from support.tensors import argument_type, to_memory, to_tensor
 
 GPU = cuda_target((9, 0))

@@ -9,8 +9,6 @@ from unittest.mock import patch
 import pytest
 import torch
 
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.ir.nodes import (
     Apply,
     For,
@@ -23,10 +21,10 @@ from brickwork.ir.signature import Signature
 from brickwork.ir.walk import statements, walk
 from brickwork.transform import nests_apart
 from brickwork.transform.canonical.form import canonical
-from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.residue_nests import APART, STRIDED, with_residues, with_strides
 from support.lowering import argument_type, memory, numbers
 from support.scheduling import GPU, same
+from support.shared import define, lower, schedule_program
 from support.sweep import sampled
 
 Tensor = torch.Tensor

@@ -8,14 +8,12 @@ from collections.abc import Callable
 
 import torch
 
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.nodes import TensorType
 from brickwork.ir.signature import Signature
 from brickwork.target.cuda import cuda_target
 from brickwork.transform.explain import explain
-from brickwork.transform.pipeline import schedule_program
+from support.shared import define, lower, schedule_program
 
 GPU = cuda_target((9, 0))
 PLACES = TensorType(INT64, 1, contiguous=True, unit_axis=0)

@@ -8,16 +8,14 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import For, If, Role
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import walk
-from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.versions import SHARED
 from support.lowering import argument_type, memory
 from support.scheduling import GPU, same
+from support.shared import define, lower, schedule_program
 
 
 def scales(x: torch.Tensor, group: int):

@@ -3,8 +3,6 @@
 import pytest
 import torch
 
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.ir.effects import effects
 from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import For
@@ -14,6 +12,7 @@ from brickwork.transform.canonical.form import canonical
 from brickwork.transform.scattered_sums import with_scattered_sums
 from support.lowering import argument_type
 from support.scheduling import GPU, same, way
+from support.shared import define, lower
 from support.tensors import to_memory
 
 

@@ -6,8 +6,6 @@ import pytest
 import torch
 
 from brickwork.analysis.verdicts import Bound, BoundVerdict
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.interpret import run_program
@@ -29,8 +27,8 @@ from brickwork.ir.signature import Signature
 from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import read_symbols, walk
 from brickwork.target.cuda import cuda_target
-from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.scratch_layout import Layout, layouts
+from support.shared import define, lower, schedule_program
 from support.tensors import argument_type, to_memory, to_tensor
 
 GPU = cuda_target((9, 0))

@@ -11,8 +11,6 @@ import pytest
 import torch
 
 import brickwork as bw
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import Allocate, For, If, Kernel, Launch, Program
 from brickwork.ir.signature import Signature
@@ -22,6 +20,7 @@ from brickwork.transform.canonical.form import canonical
 from brickwork.transform.separate_sums import APART, with_separate_sums
 from support.lowering import argument_type, nested, numbers
 from support.scheduling import GPU, same
+from support.shared import define, lower
 
 Tensor = torch.Tensor
 A, G, U = numbers(3, 4), numbers(4, 5), numbers(4, 5)

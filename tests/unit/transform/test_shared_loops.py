@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from brickwork.transform.pipeline import schedule_program
 from support.ptx import program_for_gpu
 from support.scheduling import GPU
+from support.shared import schedule_program
 
 
 def cell(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:

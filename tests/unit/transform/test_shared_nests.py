@@ -10,18 +10,16 @@ import pytest
 import torch
 
 from brickwork.analysis.analyse import analyse
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import For, Launch, Load, Role, Symbol, Tensor, TensorType
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import statements, walk
 from brickwork.target.cuda import cuda_target
-from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.schedule.grid import GridPlanner
 from brickwork.transform.schedule.lengths import lengths_in
 from brickwork.transform.schedule.planner import has_fixed_bounds
+from support.shared import define, lower, schedule_program
 from support.tensors import argument_type
 
 GPU = cuda_target((9, 0))

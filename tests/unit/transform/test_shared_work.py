@@ -7,21 +7,19 @@ import pytest
 import torch
 
 import brickwork as bw
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.ir.build import apply, integer, read
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import Apply, Check, Constant, Continue, For, If, Load, Read, Role, Size, Store
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import rewrite, statements, walk
-from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.schedule.shared_work import _is_known, _is_quotient
 from brickwork.transform.verbs.varying import varying
 from brickwork.transform.versions import SHARED
 from brickwork.transform.without_continue import without_continue
 from support.lowering import argument_type, memory, nested
 from support.scheduling import GPU, kernel_of, loops_of
+from support.shared import define, lower, schedule_program
 
 Tensor = torch.Tensor
 

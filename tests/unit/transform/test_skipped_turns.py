@@ -3,8 +3,6 @@
 import pytest
 import torch
 
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.frontend.reference import python_function
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, INT64
@@ -14,8 +12,8 @@ from brickwork.ir.signature import Signature
 from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import statements
 from brickwork.target.cuda import cuda_target
-from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.skipped_turns import with_skipped_turns
+from support.shared import define, lower, schedule_program
 from support.tensors import argument_type, to_memory, to_tensor
 
 GPU = cuda_target((9, 0))

@@ -3,8 +3,6 @@
 import pytest
 import torch
 
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.effects import effects
@@ -18,7 +16,7 @@ from brickwork.target.cuda import cuda_target
 from brickwork.transform import split_reductions
 from brickwork.transform.host_device_partition import Partition
 from brickwork.transform.outline import is_nondeterministic
-from brickwork.transform.pipeline import schedule_program
+from support.shared import define, lower, schedule_program
 from support.tensors import argument_type, to_memory, to_tensor
 
 GPU = cuda_target((9, 0))

@@ -10,8 +10,6 @@ import pytest
 import torch
 
 import brickwork as bw
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, FLOAT32, INT64
 from brickwork.ir.interpret import run_program
@@ -39,9 +37,9 @@ from brickwork.ir.signature import Signature
 from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
 from brickwork.transform import split_reductions, split_rows
-from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.scratch import names_of
 from support.scheduling import GPU
+from support.shared import define, lower, schedule_program
 from support.tensors import argument_type, to_memory, to_tensor
 
 

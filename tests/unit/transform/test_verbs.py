@@ -12,8 +12,6 @@ from torch import Tensor
 
 import brickwork as bw
 from brickwork.diagnostics.errors import CompileError
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower as lowered
 from brickwork.ir.dtypes import FLOAT64, INT64
 from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import For, Launch, Program, Role
@@ -22,11 +20,12 @@ from brickwork.ir.text import print_program
 from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import statements, walk
 from brickwork.transform.canonical.form import canonical
-from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.schedule.text import Names
 from support import kernels, kernels_flow, kernels_models, kernels_searches
 from support.lowering import memory, nested, program_of
 from support.scheduling import AVX2
+from support.shared import define, schedule_program
+from support.shared import lower as lowered
 from support.suite import SUITE
 from support.tensors import argument_type
 

@@ -16,10 +16,11 @@ from brickwork.ir.walk import assigned_symbols, read_symbols, walk
 from brickwork.target.cuda import cuda_target
 from brickwork.transform.autodiff import reverse
 from brickwork.transform.canonical.form import canonical
-from brickwork.transform.pipeline import schedule_kernel, schedule_program
+from brickwork.transform.pipeline import schedule_kernel
 from brickwork.transform.schedule.schedule import Bind, Level, Rfactor
 from support.gradients import check_gradients, derived, kernel_of, numbers
 from support.pairs import in_turn
+from support.shared import schedule_program
 from support.sweep import sampled
 from support.tensors import to_memory
 

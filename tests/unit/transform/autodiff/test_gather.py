@@ -16,8 +16,6 @@ from brickwork.analysis.formula import AnyOf, Comparison
 from brickwork.analysis.inverse import holds_as_computed
 from brickwork.analysis.inverted import Dimension, Divisible, Ratio
 from brickwork.analysis.polynomial import IndexAtom, ScalarAtom, SizeAtom, number, of_atom
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.interpret import Memory, run_program
 from brickwork.ir.nodes import (
@@ -41,13 +39,14 @@ from brickwork.target.cuda import cuda_target
 from brickwork.target.target import Target
 from brickwork.transform.autodiff.gather import gather
 from brickwork.transform.autodiff.gather_versions import Versions, at_worst
-from brickwork.transform.derive import Backward, derive
+from brickwork.transform.derive import Backward
 from brickwork.transform.pipeline import schedule_kernel
 from brickwork.transform.schedule.schedule import Bind, Level, Unroll
 from brickwork.transform.scratch import Names
 from support import scatters
 from support.lowering import memory, program_of, strides
 from support.random_scatters import Scatter
+from support.shared import define, derive, lower
 from support.sweep import sampled
 
 

@@ -11,11 +11,10 @@ import pytest
 import torch
 
 import brickwork as bw
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.ir.signature import Signature
-from brickwork.transform.derive import Backward, derive
+from brickwork.transform.derive import Backward
 from support.derivatives import interpreted
+from support.shared import define, derive, lower
 from support.tensors import argument_type
 
 Tensor = torch.Tensor

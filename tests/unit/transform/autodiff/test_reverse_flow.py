@@ -9,9 +9,9 @@ import brickwork as bw
 from brickwork.ir.nodes import Rebind
 from brickwork.ir.walk import walk
 from brickwork.target.cuda import cuda_target
-from brickwork.transform.pipeline import schedule_program
 from support.gradients import check_gradients, numbers
 from support.scheduling import scheduled
+from support.shared import schedule_program
 
 CASES = []
 

@@ -9,8 +9,9 @@ from brickwork.diagnostics.errors import CompileError
 from brickwork.ir.nodes import Allocate, Break, While
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import walk
-from brickwork.transform.derive import Backward, derive
+from brickwork.transform.derive import Backward
 from support.gradients import check_gradients, derived, lowered, numbers
+from support.shared import derive
 from support.tensors import argument_type
 
 CASES = []

@@ -10,8 +10,9 @@ from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import For, Load, Program, Store
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import walk
-from brickwork.transform.derive import Backward, derive
+from brickwork.transform.derive import Backward
 from support.gradients import STEP, derived, forward, is_float, lowered, numbers
+from support.shared import derive
 from support.tensors import argument_type, to_memory, to_tensor
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import torch
 
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.ir.nodes import For, Launch
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import walk
 from brickwork.target.cuda import cuda_target
-from brickwork.transform.derive import Backward, derive
+from brickwork.transform.derive import Backward
 from brickwork.transform.pipeline import schedule_kernel
+from support.shared import define, derive, lower
 from support.tensors import argument_type
 
 

@@ -11,7 +11,6 @@ import torch
 
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.isl import Solver
-from brickwork.frontend.definition import define
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT64, INT64
 from brickwork.ir.nodes import (
@@ -38,8 +37,8 @@ from brickwork.transform import derive
 from brickwork.transform.canonical import dead
 from brickwork.transform.derivation import Backward, Derived
 from brickwork.transform.guard import guards
-from brickwork.transform.pipeline import schedule_program
 from support.kernels_models import root_mean_square
+from support.shared import define, schedule_program
 from support.tensors import argument_type
 
 
