@@ -22,7 +22,20 @@ from brickwork.ir.walk import statements, walk
 
 
 def analyse(kernel: Kernel, *, unguarded: bool = False) -> Analysis:
-    """Return the facts about a kernel; if `unguarded`, those that rest on no guard, but on the assumptions alone."""
+    """Return the facts about a kernel; if `unguarded`, those that rest on no guard, but on the assumptions alone.
+
+    The kernel remembers them: many passes leave it as it is, and the next one asks again.
+    """
+    known: dict[bool, Analysis] | None = getattr(kernel, "analyses", None)
+    if known is None:
+        known = {}
+        object.__setattr__(kernel, "analyses", known)
+    if unguarded not in known:
+        known[unguarded] = _analysed(kernel, unguarded=unguarded)
+    return known[unguarded]
+
+
+def _analysed(kernel: Kernel, *, unguarded: bool) -> Analysis:
     model, assumed = model_kernel(kernel)
     solver = Solver()
     bounds: dict[tuple[int, int], BoundVerdict] = {}

@@ -66,18 +66,24 @@ def bound_access(
     """
     model = model.within(access)
     if unguarded:
-        return {place: _bound_unguarded(model, solver, access, axis) for place, axis in enumerate(access.axes)}
+        return {place: _bound_unguarded(model, solver, access, axis, proofs) for place, axis in enumerate(access.axes)}
     return {place: _bound_axis(model, solver, access, axis, proofs) for place, axis in enumerate(access.axes)}
 
 
-def _bound_unguarded(model: Model, solver: Solver, access: Access, axis: Axis) -> BoundVerdict:
+def _bound_unguarded(model: Model, solver: Solver, access: Access, axis: Axis, proofs: Proofs) -> BoundVerdict:
     """Judge an index by what is certain."""
-    natural = _is_certain(model, solver, access, axis, negative=True)
-    if _is_certain(model, solver, access, axis, negative=False):
+
+    def is_certain(goal: Polynomial) -> bool:
+        key = ((access.loops, access.conditions), goal)
+        if key not in proofs:
+            proofs[key] = Proof(()) if _is_certain(model, solver, access, goal) else None
+        return proofs[key] is not None
+
+    natural = is_certain(_goal(axis, negative=True))
+    if is_certain(_goal(axis, negative=False)):
         if natural:
             return BoundVerdict(Bound.PROVED)
-        lowered = replace(axis, value=axis.value + axis.size)
-        if axis.wraps and _is_certain(model, solver, access, lowered, negative=True):
+        if axis.wraps and is_certain(axis.value + axis.size):
             return BoundVerdict(Bound.PROVED, plain=False)
     return BoundVerdict(Bound.CHECKED, plain=natural or not axis.wraps)
 
@@ -225,9 +231,8 @@ def _proved(model: Model, solver: Solver, access: Access, goal: Polynomial) -> P
     return _usable(model, Proof(tuple((Comparison(item),) for item in needed)))
 
 
-def _is_certain(model: Model, solver: Solver, access: Access, axis: Axis, *, negative: bool) -> bool:
-    """Whether an index is at least 0 (`negative`), or less than the size, for all arguments."""
-    goal = _goal(axis, negative=negative)
+def _is_certain(model: Model, solver: Solver, access: Access, goal: Polynomial) -> bool:
+    """Whether a goal is at least 0 for all arguments."""
     corner = lower_corner(model, access.loops, goal)
     if _is_implied(model, access, goal, corner):
         return True

@@ -54,7 +54,7 @@ class Solver:
         return self._known[key]
 
     def _decided(self, formulas: tuple[Formula, ...]) -> bool | None:
-        parts = left_over(formulas)
+        parts = _left_over(formulas)
         if parts is None:
             return False
         found: bool | None = True
@@ -109,6 +109,9 @@ class Solver:
         """Count a question; return whether it is one of those that are asked."""
         self._questions += 1
         return self._questions <= QUESTION_LIMIT
+
+
+_left_over = lru_cache(REMEMBERED)(left_over)
 
 
 @lru_cache(REMEMBERED)
