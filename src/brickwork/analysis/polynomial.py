@@ -160,7 +160,7 @@ class Polynomial:
 
     def atoms(self) -> frozenset[Atom]:
         """Return all atoms that occur."""
-        return frozenset(atom for monomial, _ in self.terms for atom in monomial)
+        return frozenset([atom for monomial, _ in self.terms for atom in monomial])
 
     def factor(self, monomial: Monomial) -> int:
         """Return the factor of a product of atoms."""
@@ -178,10 +178,12 @@ class Polynomial:
         """Return the sum with a multiple; terms stay in order where no new product of atoms joins them."""
         if not other.terms:
             return self
+        if not self.terms:
+            return other.scale(sign)
         total = dict(self.terms)
         for monomial, factor in other.terms:
             total[monomial] = total.get(monomial, 0) + sign * factor
-        kept = [(monomial, factor) for monomial, factor in total.items() if factor]
+        kept = [term for term in total.items() if term[1]]
         if len(total) > len(self.terms):
             kept.sort(key=_place)
         return Polynomial(tuple(kept))
@@ -194,7 +196,9 @@ class Polynomial:
 
     def scale(self, factor: int) -> Polynomial:
         """Return a multiple."""
-        return Polynomial(tuple((monomial, factor * value) for monomial, value in self.terms)) if factor else number(0)
+        if factor in {0, 1}:
+            return self if factor else number(0)
+        return Polynomial(tuple([(monomial, factor * value) for monomial, value in self.terms]))
 
     def substitute(self, values: Mapping[Atom, Polynomial]) -> Polynomial:
         """Return the polynomial with atoms replaced."""
@@ -259,13 +263,23 @@ def of_atom(atom: Atom) -> Polynomial:
 
 def interval_of(polynomial: Polynomial, intervals: Mapping[Atom, Interval]) -> Interval:
     """Return an interval around the values of a polynomial, from those of its atoms."""
-    total = Interval(0, 0)
+    low, high = 0, 0
     for monomial, factor in polynomial.terms:
-        product = Interval(factor, factor)
-        for atom in monomial:
-            product = product * atom_interval(atom, intervals)
-        total = total + product
-    return total
+        if len(monomial) == 1 and factor > 0:
+            product = atom_interval(monomial[0], intervals)
+            least, most = product.low, product.high
+            if least is None or (most is None and least < 0):
+                return EVERYTHING
+            least, most = factor * least, None if most is None else factor * most
+        else:
+            product = Interval(factor, factor)
+            for atom in monomial:
+                product = product * atom_interval(atom, intervals)
+            least, most = product.low, product.high
+            if least is None:
+                return EVERYTHING
+        low, high = low + least, None if high is None or most is None else high + most
+    return Interval(low, high)
 
 
 def atom_interval(atom: Atom, intervals: Mapping[Atom, Interval]) -> Interval:
