@@ -11,12 +11,19 @@ import brickwork as bw
 from brickwork.runtime.cuda_toolkit import find_tool
 from brickwork.target.cuda import cuda_target
 from support import contractions
-from support.ptx import assemble, program_for_gpu, ptx_of
+from support.ptx import assemble, program_for_gpu
+from support.ptx import ptx_of as ptx_of_all
 from support.sweep import sampled
 
 CAPABILITIES = [(7, 5), (8, 0), (8, 9), (9, 0), (10, 0), (12, 0)]
 SPILLED = 96
 """Bytes: some registers of a computed factor beside the sums of the largest tile."""
+
+
+def ptx_of(programs, target):
+    """Return the PTX of what runs by tiles; the other kernels of a product are as those of other programs."""
+    tiles = ptx_of_all(programs, target, tiles=target.cuda_capability >= (8, 0))
+    return tiles
 
 
 def matrices(dtype):

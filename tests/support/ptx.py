@@ -18,7 +18,7 @@ from brickwork.codegen.llvm import compile_device, device_functions
 from brickwork.codegen.rounding import SOURCE, Rounding
 from brickwork.diagnostics.errors import DeviceError, RaceError
 from brickwork.frontend.definition import Definition
-from brickwork.ir.nodes import Launch, Program
+from brickwork.ir.nodes import For, Launch, Program
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import walk
 from brickwork.runtime.cuda_toolkit import find_libdevice, find_tool
@@ -50,22 +50,24 @@ def program_for_gpu(function: Callable[..., Any], *arguments: Any, easy: bool = 
     return lower(definition, Signature(tuple(map(argument_type, arguments)), device="cuda", narrow=easy, aligned=easy))
 
 
-def add_program(module: Module, program: Program, target: Target) -> list[str]:
-    """Add the kernels of a program to a module; return their names."""
+def add_program(module: Module, program: Program, target: Target, *, tiles: bool = False) -> list[str]:
+    """Add the kernels of a program to a module, or those alone that run by `tiles`; return their names."""
     scheduled, _ = schedule_program(program, target)
     kernels = [node.kernel for node in walk(scheduled.body) if isinstance(node, Launch)]
+    if tiles:
+        kernels = [each for each in kernels if any(isinstance(node, For) and node.role.is_tile for node in walk(each))]
     return [emit_device_kernel(module, kernel, target) for kernel in kernels]
 
 
-def ptx_of(programs: Iterable[Program], target: Target, *, rounding: Rounding = SOURCE) -> str:
-    """Return the PTX of all kernels of some programs but those with claims that are refuted.
+def ptx_of(programs: Iterable[Program], target: Target, *, rounding: Rounding = SOURCE, tiles: bool = False) -> str:
+    """Return the PTX of all kernels of some programs, or of those by `tiles`, but those with claims that are refuted.
 
     Skips the test if it needs libdevice and there is none.
     """
     module = Module(rounding=rounding)
     for program in programs:
         with suppress(RaceError):
-            add_program(module, program, target)
+            add_program(module, program, target, tiles=tiles)
     text = module.text()
     library = None
     if device_functions(text):

@@ -242,7 +242,7 @@ def test_a_loop_of_both_factors_makes_a_batch():
 
 
 def test_accesses_that_are_checked_are_not_packed():
-    arguments = grid(7, 9), grid(9, 17, 1), grid(7, 17, 2), memory([[float(k) for k in range(9)]], INT64)
+    arguments = grid(7, 9), grid(9, 17, 1), grid(7, 17, 2), memory([[k for k in range(9)]], INT64)
     assert not is_packed(gathered, *arguments)
     agree(gathered, *arguments)
 
