@@ -22,8 +22,7 @@ SPILLED = 96
 
 def ptx_of(programs, target):
     """Return the PTX of what runs by tiles; the other kernels of a product are as those of other programs."""
-    tiles = ptx_of_all(programs, target, tiles=target.cuda_capability >= (8, 0))
-    return tiles
+    return ptx_of_all(programs, target, tiles=bool(target.matrix))
 
 
 def matrices(dtype):

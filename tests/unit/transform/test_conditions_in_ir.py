@@ -280,7 +280,8 @@ def freed(monkeypatch, free, more, *, updates=True, inner=True):
         asked.append(updated)
         return frozenset(more if updated else free)
 
-    found = interchange._Chooser.free_on_grids(SimpleNamespace(free=answer), band)
+    update = SimpleNamespace(store=True, tensor=X, loops=())
+    found = interchange._Chooser.free_on_grids(SimpleNamespace(free=answer, accesses=lambda _: [update]), band)
     assert all(updated <= {X} for updated in asked)
     return found
 
