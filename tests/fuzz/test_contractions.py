@@ -12,13 +12,13 @@ from dataclasses import replace
 
 import pytest
 
+from brickwork.frontend.definition import define
 from brickwork.runtime.cuda_toolkit import find_tool
 from support.fuzz import check_contractions
 from support.fuzz.case import Case, TensorArgument
 from support.fuzz.check import FoundError
 from support.fuzz.check_contractions import examine_contraction
 from support.fuzz.contractions import PANELS, contraction_of_seed
-from support.shared import define
 
 PROGRAMS = int(os.environ.get("BRICKWORK_FUZZ_PROGRAMS", "40"))
 FIRST = int(os.environ.get("BRICKWORK_FUZZ_SEED", "0"))

@@ -13,6 +13,8 @@ from unittest.mock import patch
 
 import pytest
 
+from brickwork.frontend.definition import define
+from brickwork.frontend.lower import lower
 from brickwork.target.cuda import cuda_target
 from brickwork.transform.pipeline import schedule_kernel
 from support.fuzz import campaign
@@ -25,7 +27,6 @@ from support.fuzz.findings import read, write
 from support.fuzz.generate import case_of_seed
 from support.fuzz.guarded import GuardedDevice, guarded_pages
 from support.fuzz.shrink import shrink
-from support.shared import define, lower
 
 SEEDS = range(500)
 TRANSFORMED = (6, 16, 20, 107)

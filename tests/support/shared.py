@@ -1,7 +1,8 @@
 """Steps of the compiler whose results tests share: what they return is data, and tests ask for the same again.
 
 A call with the same objects gives what it gave before, as long as `monkeypatch` has put the same in place. The newest
-results are kept. Warnings come with the first call alone: tests that look at them use the steps themselves.
+results are kept. What else patches a part of a test is not seen, so campaigns of random programs use the steps
+themselves; and so do tests that look at warnings, which come with the first call alone.
 """
 
 from __future__ import annotations

@@ -21,7 +21,8 @@ import torch
 from brickwork.analysis.analyse import analyse
 from brickwork.config import config
 from brickwork.diagnostics.errors import CompileError, RaceError
-from brickwork.frontend.definition import Definition
+from brickwork.frontend.definition import Definition, define
+from brickwork.frontend.lower import lower
 from brickwork.frontend.reference import python_function as in_python
 from brickwork.ir.nodes import Assign, Cast, Constant, Expression, For, If, Kernel, Node, Program, Role
 from brickwork.ir.parse import parse_program
@@ -48,7 +49,6 @@ from support.fuzz.execute import (
     with_kernels,
 )
 from support.fuzz.guarded import guarded_pages
-from support.shared import define, lower
 
 FLOAT32_WHOLE = 2.0**24
 """Integers beyond are rounded in float32."""

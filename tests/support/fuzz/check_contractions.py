@@ -26,7 +26,8 @@ from brickwork.codegen.device import emit_device_kernel
 from brickwork.codegen.llvm import compile_device, device_functions
 from brickwork.codegen.rounding import SOURCE
 from brickwork.config import config
-from brickwork.frontend.definition import Definition
+from brickwork.frontend.definition import Definition, define
+from brickwork.frontend.lower import lower
 from brickwork.ir.nodes import For, Kernel, Launch, Program, Role
 from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
@@ -36,13 +37,13 @@ from brickwork.target.cuda import cuda_target
 from brickwork.target.matrix import Form
 from brickwork.target.target import Target
 from brickwork.transform import nests_apart
+from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.schedule import contract
 from brickwork.transform.schedule.panels import PANELS
 from support.fuzz.case import Case, TensorArgument
 from support.fuzz.check import FoundError, compare
 from support.fuzz.execute import in_interpreter, operator_of, outcome, signature_of, small_pieces
 from support.scheduling import AVX2
-from support.shared import define, lower, schedule_program
 
 SPILLED = 64
 """Bytes: some registers of a computed factor beside the sums of the largest tile."""

@@ -12,14 +12,14 @@ import torch
 import brickwork as bw
 from brickwork.config import config
 from brickwork.diagnostics.errors import CompileError, RaceError
-from brickwork.frontend.definition import Definition
+from brickwork.frontend.definition import Definition, define
+from brickwork.frontend.lower import lower
 from brickwork.frontend.reference import python_function as in_python
 from support.fuzz.case import Case
 from support.fuzz.check import FoundError, agreed_outcome, compare, is_small
 from support.fuzz.check_torch import end_if_lost
 from support.fuzz.execute import Outcome, operator_of, outcome, signature_of
 from support.fuzz.guarded import GuardedDevice
-from support.shared import define, lower
 
 
 def examine_on_cuda(case: Case, folder: Path) -> Counter[str]:

@@ -16,17 +16,18 @@ from typing import Any
 import torch
 
 from brickwork.diagnostics.errors import CompileError
-from brickwork.frontend.definition import Definition
+from brickwork.frontend.definition import Definition, define
+from brickwork.frontend.lower import lower
 from brickwork.ir.nodes import Program
 from brickwork.ir.signature import ArgumentType, Signature
 from brickwork.ir.verify import verify_program
 from brickwork.transform.derivation import Backward, Derivation, Forward
+from brickwork.transform.derive import derive
 from support.compiled import compiled
 from support.derivatives import interpreted
 from support.fuzz.case import Case
 from support.fuzz.check import FoundError
 from support.fuzz.execute import FAILURES
-from support.shared import define, derive, lower
 from support.tensors import argument_type, copy
 
 STEP = 1e-5

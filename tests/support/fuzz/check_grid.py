@@ -13,7 +13,8 @@ from pathlib import Path
 from unittest.mock import patch
 
 from brickwork.diagnostics.errors import CompileError, RaceError
-from brickwork.frontend.definition import Definition
+from brickwork.frontend.definition import Definition, define
+from brickwork.frontend.lower import lower
 from brickwork.frontend.reference import python_function as in_python
 from brickwork.ir.nodes import Launch, Role
 from brickwork.ir.signature import NARROW_SIZE, Signature
@@ -23,12 +24,12 @@ from brickwork.pytorch.arguments import with_values
 from brickwork.target.cuda import cuda_target
 from brickwork.target.target import Target
 from brickwork.transform import ranks, replicate_reductions, split_recurrences, split_reductions, split_rows
+from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.schedule import grid, long_sums, register_tile, shared_work
 from support.fuzz.case import Case, NumberArgument
 from support.fuzz.check import agreed_outcome, compare, is_small
 from support.fuzz.execute import FAILURES, in_interpreter, outcome, rewritten, signature_of
 from support.launches import as_launched
-from support.shared import define, lower, schedule_program
 
 GPU = cuda_target((9, 0))
 FEW = replace(GPU, threads=1)

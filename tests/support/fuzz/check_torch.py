@@ -25,12 +25,11 @@ from torch.autograd.gradcheck import GradcheckError
 import brickwork as bw
 from brickwork.config import config
 from brickwork.diagnostics.errors import CompileError
-from brickwork.frontend.definition import Definition
+from brickwork.frontend.definition import Definition, define
 from support.fuzz.case import Case
 from support.fuzz.check import FoundError
 from support.fuzz.execute import FAILURES, with_objects
 from support.gpu import moved
-from support.shared import define
 
 STEP = 1e-6
 NEAR = 1e-2

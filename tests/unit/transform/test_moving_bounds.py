@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from unittest.mock import patch
 
 import pytest
 import torch
@@ -107,8 +106,9 @@ def scattered_from_behind(x: Tensor, w: Tensor, out: Tensor) -> None:
                     out[b, o, y + 2 - 1 - k] += x[b, 0, y] * w[0, o, k]
 
 
-def test_scatters_to_places_from_the_end_are_gathered() -> None:
+def test_scatters_to_places_from_the_end_are_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
     given = numbers(2, 3, 4), numbers(3, 2, 4), numbers(2, 2, 12)
     same(scattered_from_behind, *given)
-    with patch.multiple(nests_apart, LEAST_SIDE=1, LEAST_AREA=1, LEAST_TERMS=1):
-        same(scattered_from_behind, *given)
+    for limit in ("LEAST_SIDE", "LEAST_AREA", "LEAST_TERMS"):
+        monkeypatch.setattr(nests_apart, limit, 1)
+    same(scattered_from_behind, *given)
