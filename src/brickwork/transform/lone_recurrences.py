@@ -31,7 +31,6 @@ from brickwork.target.target import Target
 from brickwork.transform.argument_checks import without_argument_checks
 from brickwork.transform.canonical.dead import without_dead
 from brickwork.transform.free_variables import fresh_names, with_body
-from brickwork.transform.recurrences import STATES
 from brickwork.transform.scratch import ONCE, Names, names_of, with_variables
 from brickwork.transform.slopes import Item, with_slopes
 
@@ -83,17 +82,13 @@ def may_be_cut(loop: For, after: frozenset[Symbol]) -> bool:
     How iterations meet on elements is not asked here.
     """
     done, assigned = effects(loop), assigned_symbols(loop.body)
-    if done.depth > 1 or done.whiles or done.leaves or done.fails or done.rebinds or done.draws or done.declares:
+    if done.depth > 1 or done.fails or done.rebinds or done.draws or done.declares:
         return False
     carried = live_before(loop.body, NONE) & assigned
     states = {symbol for symbol in carried if reduction_of(loop.body, symbol) is None}
-    if not states or after & assigned - carried or loop.index in after or not states <= _of_types(states):
+    if not states or after & assigned - carried:
         return False
     return _is_linear(loop, states)
-
-
-def _of_types(symbols: set[Symbol]) -> set[Symbol]:
-    return {symbol for symbol in symbols if symbol.dtype in STATES}
 
 
 @legality

@@ -140,7 +140,7 @@ def _may_count(kernel: Kernel) -> bool:
 def _is_plain(loop: For, kernel: Kernel) -> bool:
     """Whether a loop does nothing that must stay in order but assign and store, as often as the host knows."""
     done = effects(loop)
-    left = done.whiles or done.leaves or done.rebinds or done.draws
+    left = done.whiles or done.rebinds or done.draws
     return not left and _is_fixed(loop, kernel)
 
 
