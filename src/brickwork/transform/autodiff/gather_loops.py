@@ -199,7 +199,7 @@ class GatherWriter:
         starts, stops = [*dict.fromkeys((*starts, *start))], [*dict.fromkeys((*stops, *stop))]
         first = reduce(lambda one, two: build.apply("maximum", one, two), starts)
         end = reduce(lambda one, two: build.apply("minimum", one, two), stops)
-        if isinstance(atom, UnknownAtom) and dimension.is_single and not effects((first, end)).loads:
+        if isinstance(atom, UnknownAtom) and dimension.is_single:
             names[atom] = first
             return If(condition=build.apply("lt", first, end), then=self.guarded(dimension.guards, inside(), names))
         names[atom] = build.read(index)
@@ -241,8 +241,7 @@ class GatherWriter:
         if not dimensions:
             return inside()
         first, *rest = dimensions
-        found = self.loop(first, names, lambda: self.nest(rest, names, inside, loc), loc)
-        return self.ahead(found) if isinstance(found, For) else (found,)
+        return self.ahead(self.loop(first, names, lambda: self.nest(rest, names, inside, loc), loc))
 
     def ahead(self, loop: For) -> Block:
         """Return a loop behind the variables that its bounds are, where these are computed of elements."""
