@@ -68,6 +68,34 @@ def test_lazy_conjugates_and_negatives() -> None:
     torch.testing.assert_close(operator(z.conj(), torch._neg_view(w)), z.conj() * -w.conj() + 2j)
 
 
+def here_and_there(z: torch.Tensor, x: torch.Tensor, out: torch.Tensor, y: torch.Tensor) -> None:
+    n = out.shape[0]
+    for i in range(n):
+        out[i] = z[n - 1 - i] * 2
+        out[i] = complex(out[i].imag, out[i].real) + z[2 * i]
+    for i in range(n):
+        y[2 * i, 0] = x[2 * i, 1]
+        y[2 * i, 1] = x[2 * i, 0]
+
+
+def test_parts_are_stored_together_where_they_lie_so() -> None:
+    x = torch.arange(80.0).reshape(2, 40).t()
+    agree(here_and_there, numbers(40), x, numbers(19), torch.zeros(2, 40).t(), plain=False)
+
+
+def gathered(z: torch.Tensor, at: torch.Tensor, out: torch.Tensor) -> None:
+    for i in bw.prange(z.shape[0]):
+        out[at[i]] += z[i]
+
+
+def test_elements_that_data_say_are_added_to() -> None:
+    at = torch.arange(40).flip(0)
+    out = numbers(40, seed=2)
+    expected = out + numbers(40).flip(0)
+    bw.op("complexes::gathered")(gathered)(numbers(40), at, out)
+    torch.testing.assert_close(out, expected)
+
+
 def doubled(z: torch.Tensor) -> None:
     for i in range(z.shape[0]):
         z[i] *= 2 + 1j

@@ -77,7 +77,6 @@ def same(function: Callable[..., object], *arguments: object, may_alias: bool = 
     if not failure:
         signature = Signature(types, device="cuda", may_alias=may_alias, narrow=True, aligned=True)
         pieces = way(function, signature, GPU)
-        verify_program(pieces)
         assert _outcome(pieces, arguments, check=True) == (written, failure), "GPU"
     return written
 
@@ -86,7 +85,9 @@ def way(function: Callable[..., object], signature: Signature, target: Target | 
     """Return the program of a function, as it is written or as it is scheduled for a target."""
     if target is None:
         return lower(define(function), signature)
-    return schedule_program(way(function, signature), target)[0]
+    scheduled_for_target = schedule_program(way(function, signature), target)[0]
+    verify_program(scheduled_for_target)
+    return scheduled_for_target
 
 
 def _outcome(program: Program, arguments: Sequence[object], *, check: bool) -> tuple[tuple[Nested, ...], str]:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.lane_values import Strided, Uniform, Value
-from brickwork.ir.build import is_constant
+from brickwork.ir import build
 from brickwork.ir.nodes import Load, Statement, Store, Tensor
 from brickwork.ir.walk import walk
 from brickwork.legality import legality
@@ -53,15 +53,12 @@ def doubled(state: State, mask: str) -> str:
 @legality
 def is_pair(state: State, first: Statement, second: Statement) -> bool:
     """Whether two statements store the parts of one element, so that both can be stored at once."""
-    if not isinstance(first, Store) or not isinstance(second, Store) or state.width == 1 or state.target.grid:
+    if not isinstance(first, Store) or not isinstance(second, Store) or state.target.grid:
         return False
-    tensor = first.tensor
-    if not tensor.type.pairs or second.tensor != tensor or first.combine is not None or second.combine is not None:
-        return False
-    if first.indices[:-1] != second.indices[:-1] or any(isinstance(node, Load) for node in walk(first.indices)):
-        return False
-    if not is_constant(first.indices[-1], 0) or not is_constant(second.indices[-1], 1):
+    tensor, at = first.tensor, first.indices[:-1]
+    parts = [(tensor, (*at, build.integer(part)), None) for part in (0, 1)]
+    if not tensor.type.pairs or [(item.tensor, item.indices, item.combine) for item in (first, second)] != parts:
         return False
     loads = [node for node in walk(second.value) if isinstance(node, Load)]
-    stay = all(node.tensor != tensor or is_constant(node.indices[-1], 1) for node in loads)
+    stay = all(node.tensor != tensor or build.is_constant(node.indices[-1], 1) for node in loads)
     return not loads or (stay and not state.kernel.may_alias)

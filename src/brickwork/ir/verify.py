@@ -105,13 +105,17 @@ def _require(condition: bool, message: str, loc: Location) -> None:
 
 
 def _unique_accesses(kernel: Kernel) -> None:
-    """Check that an access number means one place: copies are equal, or stand at one place of the source."""
+    """Check that an access number means one place: copies are equal, or stand at one place of the source.
+
+    Accesses that passes have made stand at none; copies of one are accesses of one tensor.
+    """
     seen: dict[int, Load | Store] = {}
     for node in walk(kernel):
         if not isinstance(node, Load | Store) or node.access == FLAT_ACCESS:
             continue
         other = seen.setdefault(node.access, node)
-        same_place = type(node) is type(other) and node.loc == other.loc and node.loc != NOWHERE
+        same_place = type(node) is type(other) and node.loc == other.loc
+        same_place = same_place and (node.loc != NOWHERE or node.tensor == other.tensor)
         _require(node == other or same_place, f"two accesses have the number {node.access}", node.loc)
 
 

@@ -40,7 +40,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.operators import Operator
-from brickwork.ir.walk import assigned_symbols, rewrite, statements
+from brickwork.ir.walk import NodeType, assigned_symbols, rewrite, statements
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import Partition
@@ -88,16 +88,16 @@ def privatise_reductions(program: Program, schedules: Mapping[str, Schedule]) ->
             kernel = copier.kernel_with_copies()
             body += [*copier.made, replace(statement, kernel=kernel)]
         else:
-            body.append(rewrite(statement, lambda node: _in_order(node, schedules)))
+            body.append(rewrite(statement, lambda node: _in_order(node, schedules, names)))
     return replace(program, body=tuple(body))
 
 
-def _in_order(node: Node, schedules: Mapping[str, Schedule]) -> Node:
+def _in_order(node: Node, schedules: Mapping[str, Schedule], names: Names) -> Node:
     """Return a kernel that runs again and again with its loops in order."""
     if not isinstance(node, Kernel):
         return node
     schedule = schedules[node.name]
-    return rewrite(node, lambda item: _plain_loop(item) if _is_copied(item, schedule) else item)
+    return rewrite(node, lambda item: _plain_loop(item, names) if _is_copied(item, schedule) else item)
 
 
 def _is_copied(node: Node, schedule: Schedule) -> bool:
@@ -106,20 +106,21 @@ def _is_copied(node: Node, schedule: Schedule) -> bool:
     return bool(chosen) and any(isinstance(item, Store) and item.combine is not None for item in statements(node))
 
 
-def _plain_loop(loop: Node) -> Node:
+def _plain_loop(loop: NodeType, names: Names) -> NodeType:
     """Return a loop with its updates as reads and stores."""
-    return rewrite(loop, lambda node: _plain(node) if isinstance(node, Store) else node)
+    return rewrite(loop, lambda node: _plain(node, names) if isinstance(node, Store) else node)
 
 
-def _plain(store: Store, tensor: Tensor | None = None, before: tuple[Expression, ...] = ()) -> Store:
+def _plain(store: Store, names: Names, tensor: Tensor | None = None, before: tuple[Expression, ...] = ()) -> Store:
     """Return an update as a read and a store: of its tensor, or of a copy, whose first indices are `before`."""
     if store.combine is None:
         return store
     tensor, indices = tensor or store.tensor, (*before, *store.indices)
     dtype = value_dtype(tensor.type.dtype)
-    element = Load(tensor=tensor, indices=indices, access=store.access, dtype=dtype, loc=store.loc)
+    element = Load(tensor=tensor, indices=indices, access=next(names.accesses), dtype=dtype, loc=store.loc)
     value = build.apply(store.combine.name, element, build.cast(store.value, dtype), loc=store.loc)
-    return replace(store, tensor=tensor, indices=indices, value=value, combine=None)
+    access = next(names.accesses) if before else store.access
+    return replace(store, tensor=tensor, indices=indices, value=value, access=access, combine=None)
 
 
 @dataclass(slots=True)
@@ -155,9 +156,9 @@ class Copier:
                     parts = (self.block(part, copied=copied) for part in (prelude, body))
                     result.append(replace(statement, prelude=next(parts), body=next(parts)))
                 case Store() if copied:
-                    result.append(_plain(statement))
+                    result.append(_plain(statement, self.names))
                 case For() if copied:
-                    result.append(rewrite(statement, lambda node: _plain(node) if isinstance(node, Store) else node))
+                    result.append(_plain_loop(statement, self.names))
                 case _:
                     result.append(statement)
         return tuple(result)
@@ -220,9 +221,9 @@ class Copier:
                 case For(role=Role.PARALLEL):
                     return replace(node, role=Role.SEQUENTIAL)
                 case Store(tensor=tensor) if tensor in own:
-                    return _plain(node, own[tensor], (build.read(piece),))
+                    return _plain(node, self.names, own[tensor], (build.read(piece),))
                 case Store():
-                    return _plain(node)
+                    return _plain(node, self.names)
                 case _:
                     return node
 

@@ -9,8 +9,9 @@
                                              for k in chunks: for c: h = begin[k, c]
                                                              for t in chunk k: ...
 
-What a loop accumulates beside its state is joined as partial results are. Invariant: chunks depend on sizes alone, and
-are joined in a fixed order.
+What a loop accumulates beside its state is joined as partial results are. Where a chunk seems to end at a float that is
+not finite, what they begin with is computed as the source has it: a slope of 0 times infinity is none, whether the
+state began anew in the chunk or faded away. Invariant: chunks depend on sizes alone, and are joined in a fixed order.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from brickwork.ir import build
-from brickwork.ir.dtypes import FLOAT64, INT64, DType
+from brickwork.ir.dtypes import BOOL, FLOAT64, INT64, DType
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Allocate,
@@ -27,6 +28,7 @@ from brickwork.ir.nodes import (
     Block,
     Expression,
     For,
+    If,
     Load,
     Local,
     Node,
@@ -305,21 +307,45 @@ class _Cutter:
             slope = None
             if item in same:
                 slope = self.names.load(state.slope, *self.places(item, here, same[item]))
-            new = _next(slope, old, end)
+            step = [Assign(symbol=symbol, value=_next(slope, old, end))]
+            asked, again = list[Statement](), list[Statement]()
+            if slope is not None and old.dtype.is_float:
+                strays = self.names.symbol("strays", BOOL)
+                beyond = build.apply("logical_not", build.apply("isfinite", old))
+                step.append(Assign(symbol=strays, value=build.apply("logical_or", build.read(strays), beyond)))
+                asked.append(Assign(symbol=strays, value=build.constant(False, BOOL)))
+                again.append(If(condition=build.read(strays), then=self.in_order(item, ending=ending)))
             begin = self.names.store(state.begin, *self.places(item, here), old)
-            turn = replace(
-                self.over_chunks((begin, Assign(symbol=symbol, value=new)), Role.SEQUENTIAL), unrolled=UNROLLED_TOGETHER
-            )
+            turn = replace(self.over_chunks((begin, *step), Role.SEQUENTIAL), unrolled=UNROLLED_TOGETHER)
             last = self.names.store(state.begin, *self.places(item, self.count()), old)
-            first: Expression = build.read(item) if isinstance(item, Symbol) else build.integer(0)
-            levels = self.levels
+            levels, first = self.levels, Assign(symbol=symbol, value=self.first(item))
             if isinstance(item, Tensor):
-                index, value = self.found.starts[item]
-                first = substitute(value, {index: build.read(self.items[item])})
                 (around,) = self.over(item)
                 levels = (replace(around, role=Role.PARALLEL), *levels) if isinstance(around, For) else levels
-            body = (*self.found.before, Assign(symbol=symbol, value=first), turn, *((last,) if ending else ()))
+            body = (*self.found.before, *asked, first, turn, *((last,) if ending else ()), *again)
             yield nested(levels, without_dead(body, {state.begin}))
+
+    def first(self, item: Item) -> Expression:
+        """Return what a variable, or an item of a list, is before the loop."""
+        if isinstance(item, Symbol):
+            return build.read(item)
+        index, value = self.found.starts[item]
+        return substitute(value, {index: build.read(self.items[item])})
+
+    def in_order(self, item: Item, *, ending: bool) -> Block:
+        """Return what finds where the states of chunks begin by running one chunk after the other."""
+        other = replace(self, chunk=self.names.symbol("chunk", INT64))
+        loop, start = other.cut(), list[Statement]()
+        if isinstance(item, Symbol):
+            symbol = item
+        else:
+            symbol = self.names.symbol(item.name, dtype_of(item))
+            start.append(Assign(symbol=symbol, value=self.first(item)))
+            loop = replace(loop, body=_of_an_item(loop.body, item, symbol, self.items[item]))
+        tensor, value = self.states[item].begin, build.read(symbol)
+        begin = self.names.store(tensor, *self.places(item, build.read(other.chunk)), value)
+        last = self.names.store(tensor, *self.places(item, self.count()), value)
+        return (*start, other.over_chunks((begin, loop), Role.SEQUENTIAL), *((last,) if ending else ()))
 
     def given(self, chunk: Expression) -> Iterator[Statement]:
         """Yield what gives the states what they are where a chunk begins."""

@@ -24,7 +24,7 @@ from brickwork.ir.interpret import Memory, run_program
 from brickwork.ir.nodes import Assign, For, Kernel, Launch, Program
 from brickwork.ir.scalar_semantics import Number
 from brickwork.ir.signature import Signature
-from brickwork.ir.verify import verify_kernel
+from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
 from brickwork.runtime import stages
 from brickwork.target.target import Target
@@ -34,7 +34,6 @@ from brickwork.transform.pipeline import ScheduledKernel
 from brickwork.transform.promote import PROMOTED_NUMBERS
 from brickwork.transform.recognise_reductions import RECOGNISED_NUMBERS
 from brickwork.transform.schedule import defaults, panels
-from brickwork.transform.schedule.schedule import Schedule
 from brickwork.transform.wavefront import WAVEFRONT_NUMBERS
 from support.fuzz.case import NAME, Case, block
 from support.fuzz.guarded import Guard, placed
@@ -140,15 +139,9 @@ def kernels_of(program: Program) -> list[Kernel]:
 
 def scheduled(program: Program, target: Target, given: str = "") -> Scheduled:
     """Return a program as it is compiled for a target, by a schedule; raises RaceError for a refuted `prange`."""
-    with patch.object(pipeline, "privatise_reductions", _privatised):
-        return pipeline.schedule_program(program, target, given)
-
-
-def _privatised(program: Program, schedules: Mapping[str, Schedule]) -> Program:
-    """Verify what was scheduled before private copies are made of accesses, which keep their numbers."""
-    for kernel in kernels_of(program):
-        verify_kernel(kernel)
-    return privatise_reductions.privatise_reductions(program, schedules)
+    made = pipeline.schedule_program(program, target, given)
+    verify_program(made[0])
+    return made
 
 
 @contextmanager

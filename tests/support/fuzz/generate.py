@@ -1,8 +1,8 @@
 """Writes random programs: well-typed, with nests of every shape, index maps, reductions, casts and aliasing.
 
-A program has one to three nests: of any statements (`writer.py`), as people write them (`patterns.py`), or with
-integers that are carried from iteration to iteration (`carried.py`). One in three is made so that indices, divisors and
-asserts may fail; one in four computes with integers alone, which may be any, as they wrap.
+A program has one to three nests: of any statements (`writer.py`), as people write them (`patterns.py`, `lengths.py`),
+or with integers that are carried from iteration to iteration (`carried.py`). One in three is made so that indices,
+divisors and asserts may fail; one in four computes with integers alone, which may be any, as they wrap.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from support.fuzz.carried import carried_nest
 from support.fuzz.case import Argument, Case, Data, Layout, NumberArgument, TensorArgument
 from support.fuzz.complex_programs import complex_case
 from support.fuzz.kept_values import keep_values
+from support.fuzz.lengths import of_lengths
 from support.fuzz.objects import Objects, use_objects
 from support.fuzz.patterns import pattern
 from support.fuzz.phrases import HELPERS, Phrases
@@ -28,6 +29,8 @@ OUTSIDE = (-1, -2, 90, 1000, 1000, 1001, -1000, 5_000_000, -5_000_000, -(2**40),
 SMALL = (1, 2, 3, 4, 5, 7)
 COMPLEX = 0.05
 """How many of the programs are on complex elements."""
+LENGTHS = 0.15
+"""How many of the others begin with a nest of `lengths.py`."""
 
 
 def case_of_seed(seed: int) -> Case:
@@ -55,6 +58,8 @@ def case_of_seed(seed: int) -> Case:
     given = _optional(scope, whole=whole) if source.random() < 0.25 else None
     phrases = Phrases(scope, draws=draws, exact=exact, whole=whole)
     writer = Writer(scope, phrases, claims=claims)
+    if random.Random(f"rows {seed}").random() < LENGTHS:
+        of_lengths(writer)
     for _ in range(source.choice((1, 1, 1, 2, 2, 3))):
         kind = source.random()
         if kind < 0.35:

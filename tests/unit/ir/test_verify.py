@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from brickwork.diagnostics.errors import InternalError
+from brickwork.diagnostics.location import NOWHERE
 from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
 from brickwork.ir.build import apply, cast, integer, read
@@ -40,6 +41,8 @@ from support.kernels import SUITE
 from support.tensors import argument_type
 
 X = Tensor("x", 0, TensorType(FLOAT32, 1))
+Y = replace(X, number=1)
+HERE = replace(NOWHERE, file="here.py")
 I, S, C = Symbol("i", 0, INT64), Symbol("s", 1, FLOAT32), Symbol("c", 2, BOOL)
 ZERO = Constant(value=0.0, dtype=FLOAT32)
 TRUE = Constant(value=True, dtype=BOOL)
@@ -83,10 +86,13 @@ def test_the_frontend_keeps_the_rules(name):
         (loop(If(condition=read(C), then=(LET,), otherwise=(Break(),)), store(read(S))),),
         (If(condition=read(C), then=(store(ZERO),), otherwise=(store(ZERO),)),),
         (While(prelude=(LET,), condition=TRUE, body=(store(read(S)),)), store(read(S), 2)),
+        (store(load()), replace(store(load(index=integer(1))), indices=(integer(1),))),
+        (store(load()), replace(store(replace(load(), loc=HERE)), loc=HERE, access=2)),
+        (replace(store(ZERO), loc=HERE), replace(store(ZERO), loc=HERE, tensor=Y)),
     ],
 )
 def test_legal_kernels(body):
-    verify_kernel(kernel(*body))
+    verify_kernel(replace(kernel(*body), tensors=(X, Y)))
 
 
 @pytest.mark.parametrize(
@@ -99,6 +105,8 @@ def test_legal_kernels(body):
         ((loop(Assign(symbol=I, value=integer(0))),), "loop index `i` is assigned"),
         ((Assign(symbol=C, value=TRUE),), "scalar `c` is assigned"),
         ((store(load(access=1)),), "number 1"),
+        ((store(ZERO), replace(store(ZERO), tensor=Y)), "number 1"),
+        ((store(ZERO), replace(store(TRUE), loc=HERE)), "number 1"),
         ((store(Constant(value=0.0, dtype=FLOAT64)),), "float64 stands where float32"),
         ((store(Constant(value=0, dtype=FLOAT32)),), "0 is no float32"),
         ((store(load(index=ZERO)),), "float32 stands where int64"),

@@ -17,7 +17,6 @@ from brickwork.ir.operators import OPERATORS
 from brickwork.ir.walk import statements
 from brickwork.transform.canonical.choices import LARGEST, without_choices
 from brickwork.transform.canonical.copies import propagate_copies
-from brickwork.transform.canonical.dead import without_dead, without_dead_assignments
 from brickwork.transform.canonical.form import canonical
 from brickwork.transform.spelling import spelled
 from support.lowering import memory, program_of
@@ -482,18 +481,6 @@ def test_copies_outlive_the_assignment_of_others():
     for value in (3, U):
         block = (assign(V, value), assign(T, 4), assign(S, V))
         assert propagate_copies(block)[-1] == assign(S, value)
-
-
-def test_what_is_never_read_goes():
-    kernel = kernel_of(nothing_reads_it_but_it_fails, (X, Y, 0))
-    assert [node.symbol.name for node in statements(kernel) if isinstance(node, Assign)] == ["_t"]
-
-
-def test_only_a_derivative_leaves_out_what_may_fail():
-    row = nodes.Tensor("row", 4, nodes.TensorType(INT64, 1))
-    read = Assign(symbol=S, value=nodes.Load(tensor=row, indices=(build.read(T),), access=0, dtype=INT64))
-    assert without_dead_assignments((read, assign(V, 1))) == (read,)
-    assert without_dead((read, assign(V, 1)), ()) == ()
 
 
 # ---------------------------------------------------------------- sizes that are computed

@@ -1,5 +1,6 @@
 """A recurrence runs in chunks where each condition on its slopes holds, and in order where one does not."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -80,6 +81,76 @@ def test_linear_recurrences_mean_what_the_source_says(function):
     x, a = given(3, 13)
     assert torch.equal(*results_of(function, x, a, torch.zeros(3, 13)))
     assert is_cut(pieces_of(function, x, a, x))
+
+
+def leaks_or_begins(x: Tensor, a: Tensor, out: Tensor) -> None:
+    for c in range(x.shape[0]):
+        h = 1.0
+        for t in range(x.shape[1]):
+            h = h + (x[c, t] - h) * 0.5
+            if a[c, t] > 0.0:
+                h = 2.0
+            out[c, t] = h
+
+
+def leaks_from_what_may_be_nothing(x: Tensor, a: Tensor, out: Tensor) -> None:
+    for c in range(x.shape[0]):
+        h = 1.0
+        for t in range(x.shape[1]):
+            part = 3.0
+            if a[c, t] <= 0.0:
+                part = h * 0.5
+            h = part - h * 0.25 + x[c, t]
+            out[c, t] = h
+
+
+def items_begun_again(x: Tensor, a: Tensor, out: Tensor) -> None:
+    for c in range(x.shape[0]):
+        state = [1.0] * 3
+        for t in range(x.shape[1]):
+            y = 0.0
+            for n in range(3):
+                if a[c, t] > 0.0:
+                    state[n] = n
+                state[n] = state[n] * 0.5 + x[c, t] * n
+                y += state[n]
+            out[c, t] = y
+
+
+@pytest.mark.parametrize("function", [*CUT, leaks_or_begins, leaks_from_what_may_be_nothing, items_begun_again])
+def test_what_is_not_finite_goes_as_far_as_in_the_source(function):
+    rows = [math.inf, -math.inf, math.nan, 4.0]
+    x, a = given(len(rows), 24)
+    for row, value in enumerate(rows):
+        x[row, 2 + row] = value
+    found, expected = results_of(function, x, a, torch.zeros(len(rows), 24))
+    torch.testing.assert_close(found, expected, rtol=0.0, atol=0.0, equal_nan=True)
+    assert is_cut(pieces_of(function, x, a, x))
+
+
+def stays(x: Tensor, a: Tensor, out: Tensor) -> None:
+    for c in range(x.shape[0]):
+        h = 1.0
+        for t in range(x.shape[1]):
+            h = h * 1e30 - 1e30 * x[c, t] + 1.0
+            out[c, t] = h
+
+
+def fades(x: Tensor, a: Tensor, out: Tensor) -> None:
+    for c in range(x.shape[0]):
+        h = 1.0
+        for t in range(x.shape[1]):
+            h = h * 1e-30 + x[c, t]
+            out[c, t] = h
+
+
+def test_slopes_beyond_all_numbers_and_those_that_fade_away():
+    x = torch.ones(1, 40)
+    assert torch.equal(*results_of(stays, x, x, torch.zeros(1, 40)))
+    x[0, 3] = math.inf
+    found, expected = results_of(fades, x, x, torch.zeros(1, 40))
+    assert torch.equal(found, expected)
+    assert bool(found[0, 3:].isinf().all())
 
 
 def by_a_middle_item(x: Tensor, a: Tensor, out: Tensor) -> None:

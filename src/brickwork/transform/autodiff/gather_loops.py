@@ -16,12 +16,12 @@ from dataclasses import replace
 from functools import reduce
 
 from brickwork.analysis.access_cases import is_natural, plain
+from brickwork.analysis.bounds import parameter_expression
 from brickwork.analysis.formula import Comparison
 from brickwork.analysis.inverted import Dimension, Divisible, Guard, Inverse, Ratio
 from brickwork.analysis.isl import Solver
-from brickwork.analysis.parameter_expressions import parameter_expression
 from brickwork.analysis.polyhedral_model import Access, Axis, Choice, Element, Floor, Model, is_parameter
-from brickwork.analysis.polynomial import Atom, IndexAtom, Polynomial, UnknownAtom, number
+from brickwork.analysis.polynomial import Atom, IndexAtom, Polynomial, number
 from brickwork.diagnostics.location import Location
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64, value_dtype
@@ -184,11 +184,8 @@ class GatherWriter:
 
     def loop(
         self, dimension: Dimension, names: dict[Atom, Expression], inside: Callable[[], Block], loc: Location
-    ) -> For | If:
-        """Return the loop of a dimension, or a condition for a quotient that has one value at most.
-
-        Its index gets a name for what is `inside`.
-        """
+    ) -> For:
+        """Return the loop of a dimension; its index gets a name for what is `inside`."""
         if dimension.fixed is not None:
             return self.fixed(dimension, dimension.fixed.node, names, inside)
         atom = dimension.atom
@@ -197,16 +194,11 @@ class GatherWriter:
         stops = [self.floor(Ratio(item.numerator + item.divisor, item.divisor), names) for item in dimension.upper]
         start, stop = self.own_bounds(dimension, names)
         starts, stops = [*dict.fromkeys((*starts, *start))], [*dict.fromkeys((*stops, *stop))]
-        first = reduce(lambda one, two: build.apply("maximum", one, two), starts)
-        end = reduce(lambda one, two: build.apply("minimum", one, two), stops)
-        if isinstance(atom, UnknownAtom) and dimension.is_single:
-            names[atom] = first
-            return If(condition=build.apply("lt", first, end), then=self.guarded(dimension.guards, inside(), names))
         names[atom] = build.read(index)
         return For(
             index=index,
-            start=first,
-            stop=end,
+            start=reduce(lambda one, two: build.apply("maximum", one, two), starts),
+            stop=reduce(lambda one, two: build.apply("minimum", one, two), stops),
             body=self.guarded(dimension.guards, inside(), names),
             loc=next((loop.node.loc for loop in self.model.loops if loop.atom == atom), loc),
         )

@@ -7,7 +7,8 @@ Of a derivative, loops and branches stay if something in them does besides leavi
 Checks of divisors stay beside what divides; where nothing else is left in a loop, the call that a derivative is for
 has passed them. Reverse mode writes generously and relies on it.
 
-Of what a user wrote only assignments go: loops may have no end, and what may fail has to.
+Of what a user wrote only assignments go, and a `for` of nothing else: a `while` may have no end, and what may fail has
+to.
 """
 
 from __future__ import annotations
@@ -123,10 +124,10 @@ class _Jumps:
 
 
 @legality
-def _only_checks(block: Block, after: Live) -> bool:
-    """Whether a block leaves nothing that is live after it, and has checks in it."""
+def _leaves_nothing(block: Block, after: Live) -> bool:
+    """Whether a block leaves nothing that is live after it, but may have checks in it."""
     found = effects(block)
-    return bool(found.fails) and not found.jumps and after.isdisjoint(found.changes | found.assigns)
+    return not found.jumps and after.isdisjoint(found.changes | found.assigns)
 
 
 @legality
@@ -244,7 +245,7 @@ class _Cleaner:
         otherwise, second = self.block(node.otherwise, live, jumps, (*at, 1))
         if not then and not otherwise and not self.assignments:
             return None, live
-        if self.checked and _only_checks((*then, *otherwise), live):
+        if self.checked and _leaves_nothing((*then, *otherwise), live):
             return None, live
         if then is not node.then or otherwise is not node.otherwise:
             node = replace(node, then=then, otherwise=otherwise)
@@ -257,7 +258,7 @@ class _Cleaner:
             return self.block(node.body, around, jumps, at)
 
         body, before = self.repeated(turn, after, at, jumps=False)
-        if not self.assignments and (not body or (self.checked and _only_checks(body, after))):
+        if not body or (self.checked and _leaves_nothing(body, after)):
             return None, after
         if effects(node.body).jumps:
             body, before = self.repeated(turn, after, at, jumps=True)
