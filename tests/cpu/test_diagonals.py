@@ -99,9 +99,9 @@ def test_gradients_run_along_diagonals_too(function, dtype):
     shared = [node for kernel in kernels for node in statements(kernel.body) if isinstance(node, For)]
     # Another version is for as many sequences as there are threads, each of which takes one then.
     roles = [node.role for node in shared if node.index.name == "u_diagonal"]
-    assert len(roles) >= 4
+    assert len(roles) >= 2
     assert set(roles) == {Role.SEQUENTIAL}
-    assert sum(node.role is Role.THREAD and node.index.name == "t" for node in shared) >= 2
+    assert sum(node.role is Role.THREAD and node.index.name == "t" for node in shared) >= 1
     gradient = torch.randn(2, 5, 7, generator=torch.Generator().manual_seed(0))
     given = [to_memory(item) for item in (*arguments, gradient)]
     expected, found = (run_program(each, given, check=each is pieces) for each in (program, pieces))
