@@ -3,6 +3,8 @@
 # pyright: basic
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 
@@ -48,18 +50,18 @@ def after_a_test_of_it(x: torch.Tensor, out: torch.Tensor) -> None:
         out[j] = s
 
 
-def launches(function: object, *arguments: object) -> list[int]:
+def launches(function: Callable[..., object], *arguments: object) -> list[int]:
     """Return the numbers of launches of the choices that make partial results."""
     signature = Signature(tuple(map(argument_type, arguments)), device="cuda", narrow=True, aligned=True)
-    pieces = way(function, signature, GPU)  # type: ignore[arg-type]
+    pieces = way(function, signature, GPU)
     choices = [node for node in walk(pieces) if isinstance(node, If) and node.version.startswith("pieces")]
     return [sum(isinstance(item, Launch) for item in choice.then) for choice in choices]
 
 
 @pytest.mark.parametrize("function", [in_branches, after_a_test_of_it])
 @pytest.mark.parametrize(("few", "long"), [(0, 30), (1, 30), (3, 7), (3, 8), (3, 29), (4, 30), (9, 30), (3, 0)])
-def test_pieces_mean_what_the_source_says(function: object, few: int, long: int) -> None:
-    same(function, numbers(long, few), numbers(few))  # type: ignore[arg-type]
+def test_pieces_mean_what_the_source_says(function: Callable[..., object], few: int, long: int) -> None:
+    same(function, numbers(long, few), numbers(few))
 
 
 def test_loops_in_branches_are_cut_together() -> None:

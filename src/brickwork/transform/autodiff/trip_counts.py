@@ -81,6 +81,10 @@ class TripCounts:
             self.known[index] = None if start is None or last is None else Range(start, last)
         return self.known[index]
 
+    def begins(self, index: Symbol) -> bool:
+        """Whether the host knows the least start of a loop, without what is read in it."""
+        return self.of(self.loops[index].start).low is not None
+
     def _reached(
         self, loop: For, low: Expression | None, high: Expression | None
     ) -> tuple[Expression | None, Expression | None]:

@@ -195,3 +195,34 @@ def test_what_steps_keep_has_no_element_for_a_step_that_passes_the_sum_on() -> N
 def test_rows_that_depend_on_each_other_stay_in_order() -> None:
     _, scheduled = on_grid(*CASES["along"])
     assert not updates(scheduled)
+
+
+def ragged(ends: torch.Tensor, at: torch.Tensor, w: torch.Tensor, v: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """Each row has elements of its own, which say what else it is made of."""
+    out = torch.zeros_like(x)
+    for i in range(x.shape[0]):
+        for h in range(x.shape[1]):
+            top = -math.inf
+            for e in range(ends[i], ends[i + 1]):
+                s = w[i, h] + v[at[e], h]
+                s = s if s > 0 else s * 0.5
+                top = max(top, s)
+            total = 0.0
+            for e in range(ends[i], ends[i + 1]):
+                s = w[i, h] + v[at[e], h]
+                s = s if s > 0 else s * 0.5
+                total += math.exp(s - top)
+            for e in range(ends[i], ends[i + 1]):
+                s = w[i, h] + v[at[e], h]
+                s = s if s > 0 else s * 0.5
+                p = math.exp(s - top) / total
+                for f in range(x.shape[2]):
+                    out[i, h, f] += p * x[at[e], h, f]
+    return out
+
+
+def test_what_rows_of_ragged_tensors_need_is_kept_for_no_other_row() -> None:
+    arguments = (lengths(0, 2, 5), lengths(0, 1, 1, 0, 1), *(numbers(2, 2) for _ in "wv"), numbers(2, 2, 3))
+    derived, _ = on_grid(ragged, arguments)
+    made = [node for node in walk(derived) if isinstance(node, Allocate) and node.tensor.name.endswith("_kept")]
+    assert not [node for node in made if len(node.sizes) > 1]
