@@ -50,3 +50,24 @@ def test_windows_that_lanes_do_not_run_along_have_one_schedule():
     agree(moving, x, w)
     (launch,) = [node for node in walk(program_of(moving, x, w)) if isinstance(node, Launch)]
     assert schedule_kernel(launch.kernel, AVX2).short is None
+
+
+def clamped(x: torch.Tensor, radius: int):
+    """Sum what lies within a radius, the last element again beyond the end."""
+    out = torch.empty(len(x) // 3, dtype=torch.float64)
+    for f in range(len(x) // 3):
+        s = 0.0
+        for v in range(-radius, radius + 1):
+            s += x[3 * f] * x[min(max(3 * f + v, 0), len(x) - 1)]
+        out[f] = s
+    return out
+
+
+@pytest.mark.parametrize("radius", [-1, 0, 7, 8, 20])
+def test_a_loop_that_a_number_ends_may_be_short(radius):
+    x = memory([float(i % 5) for i in range(50)], FLOAT64)
+    agree(clamped, x, radius)
+    (launch,) = [node for node in walk(program_of(clamped, x, radius)) if isinstance(node, Launch)]
+    scheduled = schedule_kernel(launch.kernel, AVX2)
+    assert "rfactor(v, lane, 32)" in str(scheduled.schedule)
+    assert "bind(f, lane, " in str(scheduled.short)

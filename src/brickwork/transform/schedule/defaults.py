@@ -35,6 +35,7 @@ from brickwork.transform.privatise_reductions import may_privatise
 from brickwork.transform.schedule.cache_tile import find_tile
 from brickwork.transform.schedule.grid import grid_schedule
 from brickwork.transform.schedule.lane_costs import APART, lanes_pay, strays
+from brickwork.transform.schedule.lengths import lengths_in
 from brickwork.transform.schedule.planner import (
     Planner,
     access_cost,
@@ -362,15 +363,21 @@ def default_schedule(
 
 
 def find_windows(block: Block, analysis: Analysis, schedule: Schedule) -> tuple[For, ...]:
-    """Return the accumulating loops in lanes that move a place along an axis together with a parallel loop around.
+    """Return the accumulating loops in lanes that are often short, as windows are.
 
-    Such windows are often short. Those are left out whose length is not known before the kernel's loops.
+    They move a place along an axis together with a parallel loop around, or end by a number that is no size. Those are
+    left out whose length is not known before the kernel's loops.
     """
-    changing = assigned_symbols(block)
+    changing, lengths = assigned_symbols(block), lengths_in(block)
     lanes = [node for node in statements(block) if isinstance(node, For) and schedule.width(node.index) > 1]
     summing = [node for node in lanes if analysis.loops[node.index].reductions and not _is_short(node)]
     known = [node for node in summing if not _read_in_bounds(node) & changing]
-    return tuple(node for node in known if any(_slides(access, node.index, schedule) for access in analysis.accesses))
+    return tuple(
+        node
+        for node in known
+        if not (lengths.has_sizes(node) or _read_in_bounds(node) & analysis.sizes)
+        or any(_slides(access, node.index, schedule) for access in analysis.accesses)
+    )
 
 
 def few_iterations(loops: Iterable[For]) -> Iterator[Expression]:
