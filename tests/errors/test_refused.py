@@ -39,7 +39,11 @@ SYNTAX = [
     ("with x:\n        pass", "BW002", "`with` is not part of the language"),
     ("try:\n        pass\n    except ValueError:\n        pass", "BW002", "`try` is not part of the language"),
     ("a = {i for i in range(3)}", "BW003", "a comprehension is not part of the language"),
-    ("(lambda: 1)()", "BW003", "a `lambda` stands only behind `name =`, once for each name"),
+    (
+        "(lambda: 1)()",
+        "BW003",
+        "a `lambda` stands only behind `name =`, once for each name, and where a Python function takes one",
+    ),
     ("for i in {1, 2}:\n        pass", "BW008", "a `for` cannot run over `{1, 2}`"),
     ("for i in range(3):\n        enumerate(x)", "BW004", "`enumerate` stands only in the head of a `for`"),
     (

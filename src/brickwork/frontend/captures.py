@@ -15,7 +15,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import cast
 
-from brickwork.frontend.environment import MISSING, constant_items, helper, intrinsic, is_number, torch_dtype
+from brickwork.frontend.environment import (
+    MISSING,
+    constant_items,
+    helper,
+    intrinsic,
+    is_number,
+    number_of_numpy,
+    torch_dtype,
+)
 from brickwork.frontend.source import SourceFunction, bound_values
 from brickwork.frontend.value_classes import attributes_of, is_value
 from brickwork.records import dataclass
@@ -56,7 +64,7 @@ class Probe:
     @property
     def is_list(self) -> bool:
         """Whether a copy was kept of what others may change in place."""
-        return self.found is not self.value and isinstance(self.found, list | tuple)
+        return self.found is not self.value and isinstance(self.found, list | tuple | dict)
 
     def look(self) -> Callable[[], object]:
         """Return what gives the value that the name has now, or raises one of `_ERRORS`."""
@@ -129,7 +137,7 @@ def _has_name(value: object) -> bool:
     """Whether a value is written, or has a name that nothing else in any process has."""
     if value is None or is_number(value) or isinstance(value, str | types.ModuleType) or torch_dtype(value):
         return True
-    if constant_items(value) is not None or intrinsic(value) is not None or is_value(value):
+    if constant_items(value) is not None or intrinsic(value) is not None or is_value(value) or _is_dict(value):
         return True
     return isinstance(value, type) and "<" not in value.__qualname__
 
@@ -140,7 +148,7 @@ def _probes(source: SourceFunction) -> Iterator[Probe]:
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     bound = bound_values(source.function)
     for name, value, around in _attributes(source.captured):
-        is_fixed = is_number(value) or isinstance(value, str) or constant_items(value) is not None
+        is_fixed = is_number(value) or isinstance(value, str) or constant_items(value) is not None or _is_dict(value)
         if bound_values(value) or name in inner or not (is_fixed or helper(value)):
             continue
         owner, _, key = name.rpartition(".")
@@ -170,6 +178,10 @@ def _attributes(captured: Mapping[str, object]) -> Iterator[tuple[str, object, o
             waiting += [(f"{name}.{key}", item, value) for key, item in known if f"{name}.{key}" not in captured]
 
 
+def _is_dict(value: object) -> bool:
+    return isinstance(value, dict)
+
+
 def _is_stored(owner: object, name: str) -> bool:
     """Whether an attribute is a value that the object holds, not one that code of the user's computes."""
     found = inspect.getattr_static(owner, name, None)
@@ -186,6 +198,7 @@ def _probe(name: str, space: Mapping[str, object] | types.CellType, key: str, pa
 
 
 def _same(one: object, other: object) -> bool:
+    one = number_of_numpy(one)
     if isinstance(one, types.FunctionType) and isinstance(other, types.FunctionType):
         return _plain(one.__code__) == _plain(other.__code__) and one.__defaults__ == other.__defaults__
     return type(one) is type(other) and not _differ(one, other)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from brickwork.frontend.syntax import all_nodes
 
@@ -104,12 +104,16 @@ class Listed(ast.NodeTransformer):
         match node.args:
             case [made] if name in {"sorted", "min", "max"} and self._sorts(node, name):
                 return self._sorted(node, name, made)
+            case [function, *made] if name in {"map", "filter"} and made and not node.keywords:
+                return self._mapped(node, name, function, made)
             case [ast.GeneratorExp() as made] if name in {"tuple", "list", "sorted"} or _is_extend(node.func):
                 node.args = [_as_list(made)]
             case [made] if name in {"list", "sorted"} and self._called(made) == "range":
                 node.args = [self._listed(made)]
             case [made] if name == "list" and self._called(made) in _PARTS:
                 return self._listed(made)
+            case [*items] if name in _PARTS:
+                node.args = [_as_list(item) if isinstance(item, ast.GeneratorExp) else item for item in items]
             case [made] if name in {"sorted", "tuple"} and self._called(made) in _PARTS:
                 node.args = [self._listed(made)]
             case [made] if name in {"max", "min"} and self._called(made) in _PARTS:
@@ -134,7 +138,8 @@ class Listed(ast.NodeTransformer):
             case ast.Call(args=[made]) if self._called(head) == "list" and self._called(made) == "range":
                 node.iter = made
             case _:
-                node.iter = self.visit(head)
+                found = self.visit(head)
+                node.iter = _as_list(found) if isinstance(found, ast.GeneratorExp) else found
         return node
 
     def _called(self, node: ast.expr) -> str:
@@ -177,6 +182,27 @@ class Listed(ast.NodeTransformer):
         whole = Substituted({"KEY": value, "ITEMS": made}).visit(ast.parse(text, mode="eval").body)
         given = {id(each) for part in (key, made) for each in ast.walk(part)}
         return placed(whole, node, given)
+
+    def _mapped(self, node: ast.Call, name: str, function: ast.expr, made: Sequence[ast.expr]) -> ast.expr:
+        """Return `(f(p, q) for p, q in zip(x, y))` for `map(f, x, y)`, and `(p for p in x if f(p))` for `filter`."""
+        if any(isinstance(item, ast.Starred) for item in made) or (name == "filter" and len(made) != 1):
+            return node
+        names = [self._names.fresh("item") for _ in made]
+        items = [f"ITEMS{place}" for place, _ in enumerate(made)]
+        source = items[0] if len(items) == 1 else f"zip({', '.join(items)})"
+        reads: list[ast.expr] = [ast.Name(each, ast.Load()) for each in names]
+        if isinstance(function, ast.Lambda) and len(function.args.args) == len(made) and not function.args.defaults:
+            pairs = zip(function.args.args, reads, strict=True)
+            value: ast.expr = Substituted({item.arg: read for item, read in pairs}).visit(function.body)
+        elif isinstance(function, ast.Constant) and function.value is None and name == "filter":
+            value = reads[0]
+        else:
+            value = ast.Call(function, reads, [])
+        taken, tested = ("VALUE", "") if name == "map" else (names[0], " if VALUE")
+        text = f"({taken} for {', '.join(names)} in {source}{tested})"
+        known = {"VALUE": value, **dict(zip(items, made, strict=True))}
+        whole = Substituted(known).visit(ast.parse(text, mode="eval").body)
+        return placed(whole, node, {id(each) for part in (function, *made) for each in ast.walk(part)})
 
     def _listed(self, node: ast.expr) -> ast.ListComp:
         """Return `[i for i in range(n)]`."""

@@ -11,17 +11,18 @@ import builtins
 import cmath
 import collections
 import dataclasses
+import functools
 import heapq
 import math
 import sys
 import types
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import cast
+from typing import Any, cast
 
 from brickwork.frontend.syntax import dotted
 from brickwork.ir.dtypes import DTYPES, DType
-from brickwork.language.math import FORMULAS, METHODS, POWER_MODULO
+from brickwork.language.math import FORMULAS, FUNCTIONS, METHODS, POWER_MODULO
 
 LANGUAGE = frozenset({"prange", "ndrange", "indices", "rand", "randn", "randint", "require", "bounded"})
 """brickwork's own functions."""
@@ -80,12 +81,52 @@ def intrinsic(value: object) -> str | None:
         return "dataclasses.replace"
     if value is collections.deque:
         return "collections.deque"
+    if value is functools.reduce:
+        return "functools.reduce"
+    if "numpy" in {str(module), type(value).__module__}:
+        return _of_numpy(name)
     torch, home = sys.modules.get("torch"), str(module)
     if home.startswith("torch._ops.") and home != "torch._ops.aten":
         return None  # an operator of somebody's: `torch.ops.mine.sin` may be anything
     if torch is not None and (getattr(torch, name, None) is value or home.split(".", maxsplit=1)[0] == "torch"):
         return f"torch.{name}"
     return None
+
+
+def _of_numpy(name: str) -> str | None:
+    """Return what torch or Python calls a function of NumPy's on elements, or one of its types of numbers."""
+    if name in _NUMPY_TYPES:
+        return f"builtins.{_NUMPY_TYPES[name]}"
+    if name in _NUMPY_REDUCTIONS:
+        return f"torch.{name.removeprefix('a') if name in {'amin', 'amax'} else name}"
+    for found in (f"torch.{_NUMPY_NAMES.get(name, name)}", f"math.{name}"):
+        if found in FUNCTIONS or found in FORMULAS:
+            return found
+    return None
+
+
+def number_of_numpy(value: object) -> object:
+    """Return a number of NumPy's, or a small array, as Python's numbers and lists; anything else as it is."""
+    if type(value).__module__ != "numpy" or isinstance(value, type):
+        return value
+    given = cast("Any", value)
+    if not hasattr(given, "tolist") or given.dtype.kind not in "biufc" or given.size > _LARGEST_ARRAY:
+        return value
+    return given.tolist()
+
+
+_LARGEST_ARRAY = 8192
+"""The most numbers of an array that are constants of the code: 64 KiB."""
+_NUMPY_REDUCTIONS = frozenset({"sum", "prod", "mean", "min", "max", "amin", "amax", "any", "all"})
+
+
+_NUMPY_NAMES = {"power": "pow", "fabs": "abs", "rint": "round", "around": "round", "mod": "remainder"} | {
+    "left_shift": "bitwise_left_shift",
+    "right_shift": "bitwise_right_shift",
+    "invert": "bitwise_not",
+}
+_NUMPY_TYPES = {"float64": "float", "int64": "int", "bool": "bool", "bool_": "bool"}
+"""NumPy's names that are not torch's; what is left out computes in fewer bits."""
 
 
 def helper(value: object) -> types.FunctionType | None:

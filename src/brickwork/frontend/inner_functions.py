@@ -16,6 +16,8 @@ from typing import Any, cast
 
 from brickwork.diagnostics.diagnostic import Diagnostic, in_order
 from brickwork.diagnostics.errors import CompileError
+from brickwork.frontend.environment import helper, resolve
+from brickwork.frontend.given_functions import Passed, Specialised, hoist, own_nodes, pass_along
 from brickwork.frontend.rules import REFUSED_STATEMENTS
 from brickwork.frontend.source import SourceFunction, capture, local_names
 from brickwork.records import dataclass
@@ -63,10 +65,24 @@ class _Scope:
 
 def with_inner(source: SourceFunction) -> tuple[SourceFunction, list[Diagnostic]]:
     """Return the function without those that it defines, which its calls find as helpers; and what is wrong."""
+    wrong: list[Diagnostic] = []
+
+    def complete(inner: SourceFunction, passed: Passed, specialised: Specialised) -> SourceFunction:
+        found, misused = _completed(inner, passed, specialised)
+        wrong.extend(misused)
+        return found
+
+    return complete(source, {}, Specialised(complete)), wrong
+
+
+def _completed(
+    source: SourceFunction, passed: Passed, specialised: Specialised
+) -> tuple[SourceFunction, list[Diagnostic]]:
+    pass_along(source, passed)
     whole = _Scope(source.node)
-    _take_out(whole)
+    _take_out(source, whole)
     if not whole.inner:
-        return source, []
+        return specialised.within(source, passed), []
     _refuse_outer_stores(source, whole)
     scopes = [*whole.every()]
     wrong = [diagnostic for scope in scopes for diagnostic in _misused(source, scope)]
@@ -79,35 +95,37 @@ def with_inner(source: SourceFunction) -> tuple[SourceFunction, list[Diagnostic]
         if scope is not whole:
             scope.node.args.kwonlyargs += [_at(ast.arg(name), scope.node) for name in sorted(scope.needs)]
             scope.node.args.kw_defaults += [None for _ in scope.needs]
-    parsed: dict[types.FunctionType, SourceFunction] = {}
+    parsed: dict[types.FunctionType, SourceFunction] = dict(source.inner)
     functions = _made(source, whole, {}, parsed)
-    captured = {**source.captured, **capture(_object(source), source.node), **functions}
-    return replace(source, captured=captured, inner=parsed), wrong
+    own = {function: scope for function, inner in parsed.items() for scope in scopes if inner.node is scope.node}
+    needed = {**passed, **{function: {name: name for name in scope.needs} for function, scope in own.items()}}
+    for function in own:
+        parsed[function] = specialised.within(replace(parsed[function], inner=parsed), needed)
+        parsed |= {key: item for key, item in parsed[function].inner.items() if key not in parsed}
+    captured = {**source.captured, **_captured(source, source.node), **functions}
+    found = specialised.within(replace(source, captured=captured, inner=parsed), needed)
+    parsed |= {key: item for key, item in found.inner.items() if key not in parsed}
+    for function, inner in parsed.items():
+        parsed[function] = replace(inner, inner=parsed)
+    return replace(found, inner=parsed), wrong
 
 
 # ---------------------------------------------------------------- taking functions out
 
 
-def _take_out(scope: _Scope) -> None:
+def _take_out(source: SourceFunction, scope: _Scope) -> None:
     """Take the functions out of a body that are defined once, and not under a condition."""
-    stored = [item.id for item in _own(scope.node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)]
-    stored += [item.name for item in _own(scope.node) if isinstance(item, ast.FunctionDef)]
+    hoist(source, scope.node)
+    stored = [
+        item.id for item in own_nodes(scope.node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)
+    ]
+    stored += [item.name for item in own_nodes(scope.node) if isinstance(item, ast.FunctionDef)]
     stored += [item.arg for item in ast.walk(scope.node.args) if isinstance(item, ast.arg)]
     taken = frozenset(item.id for item in ast.walk(scope.node) if isinstance(item, ast.Name))
     scope.node.body = _without(scope, scope.node.body, {name for name in stored if stored.count(name) == 1}, taken)
     scope.local = local_names(scope.node)
     for item in scope.inner.values():
-        _take_out(item)
-
-
-def _own(node: ast.FunctionDef) -> Iterator[ast.AST]:
-    """Yield the nodes of a function's body, without the bodies of inner functions."""
-    waiting: list[ast.AST] = [*node.body]
-    while waiting:
-        item = waiting.pop()
-        yield item
-        if not isinstance(item, ast.FunctionDef | ast.Lambda):
-            waiting += ast.iter_child_nodes(item)
+        _take_out(source, item)
 
 
 def _without(scope: _Scope, body: Sequence[ast.stmt], once: set[str], taken: frozenset[str]) -> list[ast.stmt]:
@@ -204,15 +222,25 @@ def _refuse_outer_stores(source: SourceFunction, whole: _Scope) -> None:
 
 def _misused(source: SourceFunction, scope: _Scope) -> Iterator[Diagnostic]:
     """Yield a refusal for each inner function that is not called where it is named, or called too early."""
-    calls = {id(node.func) for node in ast.walk(scope.node) if isinstance(node, ast.Call)}
+    calls = [node for node in ast.walk(scope.node) if isinstance(node, ast.Call)]
+    used = {id(node.func) for node in calls} | {id(item) for node in calls for item in _handed(source, scope, node)}
     for name in scope.names():
         found = scope.function(name.id)
-        if found is not None and id(name) not in calls:
+        if found is not None and id(name) not in used:
             message = f"`{name.id}`, a function that is defined inside, is used as a value"
-            yield Diagnostic(code="BW004", message=message, loc=source.location(name), help="call it here")
+            advice = "call it here, or give it to a Python function that calls it"
+            yield Diagnostic(code="BW004", message=message, loc=source.location(name), help=advice)
         elif found is not None and found.outer is scope and name.lineno < found.node.lineno:
             message, advice = f"`{name.id}` may be called before it is defined", "define it before the call"
             yield Diagnostic(code="BW005", message=message, loc=source.location(name), help=advice)
+
+
+def _handed(source: SourceFunction, scope: _Scope, node: ast.Call) -> Iterator[ast.expr]:
+    """Yield what a call gives a helper, which is compiled for the functions among it."""
+    is_inner = isinstance(node.func, ast.Name) and scope.function(node.func.id) is not None
+    if is_inner or helper(resolve(node.func, source.captured, source.local)) is not None:
+        yield from node.args
+        yield from (word.value for word in node.keywords)
 
 
 def _mistaken(source: SourceFunction, scope: _Scope) -> Iterator[Diagnostic]:
@@ -245,13 +273,23 @@ def _made(
     known = {**{name: item for name, item in around.items() if name not in scope.local}, **functions}
     for name, item in scope.inner.items():
         inner = _made(source, item, known, parsed)
-        captured = {**capture(_object(source), item.node), **known, **inner}
+        captured = {**_captured(source, item.node), **known, **inner}
         captured = {key: value for key, value in captured.items() if key not in local_names(item.node)}
         functions[name].__globals__.update(captured)
         parsed[functions[name]] = SourceFunction(
             item.node, source.file, "", captured, functions[name], parsed, _object(source)
         )
     return functions
+
+
+def _captured(source: SourceFunction, node: ast.FunctionDef) -> dict[str, object]:
+    """Return the values of free names; what the function around was given or captured for a name stays."""
+    found = capture(_object(source), node)
+    return {name: source.captured.get(name, value) for name, value in found.items()} | {
+        item.id: source.captured[item.id]
+        for item in ast.walk(node)
+        if isinstance(item, ast.Name) and item.id in source.captured
+    }
 
 
 def _object(source: SourceFunction) -> types.FunctionType:

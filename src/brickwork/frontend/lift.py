@@ -237,6 +237,8 @@ class Splitter:
 
     def _is_numpys(self, node: ast.Call) -> bool:
         found = resolve(node.func, self.source.captured, self.local)
+        if intrinsic(found) is not None:
+            return False
         return "numpy" in {str(getattr(item, "__module__", "")).split(".")[0] for item in (found, type(found))}
 
     def _holds_element(self, node: ast.expr) -> bool:

@@ -216,7 +216,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         found = self.captured.get(ast.unparse(node))
-        if isinstance(found, types.FunctionType | int | float) and isinstance(node.ctx, ast.Load):
+        if isinstance(found, types.FunctionType | int | float | tuple) and isinstance(node.ctx, ast.Load):
             return ast.copy_location(ast.Name(id=ast.unparse(node), ctx=ast.Load()), node)
         self.generic_visit(node)
         if isinstance(node.ctx, ast.Load) and resolve(node.value, self.captured, self.local) is MISSING:

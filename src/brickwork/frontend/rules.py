@@ -35,8 +35,14 @@ REFUSED_STATEMENTS: dict[type[ast.stmt], tuple[str, str]] = {
 """Statements that are refused everywhere: message and help."""
 
 REFUSED_EXPRESSIONS: dict[type[ast.expr], tuple[str, str]] = {
-    ast.Lambda: ("a `lambda` stands only behind `name =`, once for each name", "define it so, and call it"),
-    ast.Dict: ("a dictionary is not part of the language", "use separate local variables"),
+    ast.Lambda: (
+        "a `lambda` stands only behind `name =`, once for each name, and where a Python function takes one",
+        "define it so, and call it",
+    ),
+    ast.Dict: (
+        "a dictionary is written whole, with literals as keys, under one name, and is not changed",
+        "use local variables, or a tensor that is indexed by the key",
+    ),
     ast.Set: ("a set is not part of the language", "use separate local variables"),
     ast.SetComp: ("a comprehension is not part of the language", "write a `for` loop"),
     ast.DictComp: ("a comprehension is not part of the language", "write a `for` loop"),
@@ -89,8 +95,7 @@ INSTEAD = {
     " function before it is decorated",
     "builtins.str": "write an f-string as the message of the `assert`",
     "builtins.type": "leave it out: annotations say the types; `x.dtype` and `x.ndim` can be asked for",
-    "builtins.map": "write a `for` loop, or `[f(v) for v in x]`",
-    "builtins.filter": "write a `for` loop with an `if`",
+    "builtins.next": "give it a generator and what holds without an item: `next((k for k in range(n) if x[k] > 0), n)`",
     "builtins.set": "mark in a tensor of bool what is in the set",
     "builtins.dict": "use local variables, or a tensor that is indexed by the key",
     "builtins.open": "do that outside of the operator, and pass what it gives",

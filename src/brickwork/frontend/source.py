@@ -18,7 +18,16 @@ from typing import cast
 
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.comprehensions import Listed, Unshadowed
-from brickwork.frontend.environment import MISSING, Missing, constant_items, intrinsic, is_tensor, resolve
+from brickwork.frontend.dictionaries import Dictionaries
+from brickwork.frontend.environment import (
+    MISSING,
+    Missing,
+    constant_items,
+    intrinsic,
+    is_tensor,
+    number_of_numpy,
+    resolve,
+)
 from brickwork.frontend.match_statements import Matches
 from brickwork.frontend.rules import error
 from brickwork.frontend.spelled_calls import spell_calls
@@ -99,8 +108,9 @@ def parse(function: Callable[..., object], *, lambdas: bool = False) -> SourceFu
     if hasattr(function, "__wrapped__"):
         message = f"`{name}` was made by another decorator, whose effect its source does not show"
         raise error("BW001", message, place, "decorate the function itself, and what comes of it afterwards")
+    is_lambda = name == "<lambda>" and lambdas
     try:
-        lines, first = inspect.getsourcelines(function)
+        lines, first = (_whole_file(function), 1) if is_lambda else inspect.getsourcelines(function)
     except (OSError, TypeError):
         raise error("BW001", f"the source of `{name}` cannot be read", place, WRITTEN) from None
     text = "".join(lines)
@@ -111,21 +121,33 @@ def parse(function: Callable[..., object], *, lambdas: bool = False) -> SourceFu
         raise error("BW001", f"the source of `{name}` cannot be parsed by itself", place, WRITTEN) from None
     ast.increment_lineno(tree, first - (2 if indented else 1))
     found = next((node for node in all_nodes(tree) if isinstance(node, ast.FunctionDef) and node.name == name), None)
-    if found is None and name == "<lambda>" and lambdas:
+    if is_lambda:
         found = _lambda(tree, function.__code__)
+        text = ast.unparse(tree if found is None else found)
     if found is None:
         what = "a `lambda`" if name == "<lambda>" else f"`{name}`"
         raise error("BW001", f"{what} is not written as a plain `def`", place, "write it with `def`, in a file")
-    _without_bound(found, bound_values(function))
+    without_parameters(found, bound_values(function))
     Unshadowed(found).visit(found)
     called = spell_calls(found, partial(capture, function, found), local_names(found))
     Listed(found, _builtin(function, found)).visit(found)
     if any(isinstance(item, ast.Match) for item in all_nodes(found)):
         Matches(found).visit(found)
     captured = capture(function, found)
-    items = TextItems(captured, _builtin(function, found))
+    items = TextItems(captured, local_names(found), _builtin(function, found))
     items.visit(found)
-    return SourceFunction(found, place.file, text, {**captured, **items.tables, **called}, function)
+    tables = items.tables | _without_dictionaries(found, captured)
+    return SourceFunction(found, place.file, text, {**captured, **tables, **called}, function)
+
+
+def _without_dictionaries(node: ast.FunctionDef, captured: Mapping[str, object]) -> dict[str, object]:
+    """Write dictionaries as tuples; return what their names mean."""
+    is_captured = any(isinstance(item, dict) for item in captured.values())
+    if not is_captured and not any(isinstance(item, ast.Dict) for item in all_nodes(node)):
+        return {}
+    dictionaries = Dictionaries(node, captured, local_names(node))
+    dictionaries.write(node)
+    return {name: frozen(unbound(found)) for name, found in dictionaries.tables.items()}
 
 
 def _builtin(function: types.FunctionType, node: ast.FunctionDef) -> frozenset[str]:
@@ -137,8 +159,16 @@ def _builtin(function: types.FunctionType, node: ast.FunctionDef) -> frozenset[s
     return frozenset(vars(builtins).keys() - own)
 
 
+def _whole_file(function: types.FunctionType) -> list[str]:
+    """Return the lines of the file that a function stands in."""
+    lines = linecache.getlines(function.__code__.co_filename, function.__globals__)
+    if not lines:
+        raise OSError
+    return lines
+
+
 def _lambda(tree: ast.AST, code: types.CodeType) -> ast.FunctionDef | None:
-    """Return the only lambda that begins in the line of the code and has its parameters, as a function."""
+    """Return the lambda that begins in the line of the code and has its parameters and its place, as a function."""
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     found = [
         node
@@ -147,6 +177,8 @@ def _lambda(tree: ast.AST, code: types.CodeType) -> ast.FunctionDef | None:
         and node.lineno == code.co_firstlineno
         and tuple(item.arg for item in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)) == names
     ]
+    if len(found) > 1:
+        found = [node for node in found if _is_code_of(node.body, code)]
     if len(found) != 1:
         return None
     result = ast.copy_location(ast.Return(value=found[0].body), found[0].body)
@@ -155,6 +187,14 @@ def _lambda(tree: ast.AST, code: types.CodeType) -> ast.FunctionDef | None:
         return None
     made.args, made.body = found[0].args, [result]
     return ast.copy_location(made, found[0])
+
+
+def _is_code_of(node: ast.expr, code: types.CodeType) -> bool:
+    """Return whether the code of a function, but for its first instruction, stands where an expression does."""
+    _, *places = code.co_positions()
+    first, last = (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)
+    spans = [((line, column), (end, end_column)) for line, end, column, end_column in places if end_column]
+    return bool(spans) and all(first <= begin and end <= last for begin, end in spans)
 
 
 def start_of(function: Callable[..., object]) -> Location:
@@ -264,9 +304,15 @@ def capture(function: types.FunctionType, node: ast.FunctionDef) -> dict[str, ob
 
 
 def frozen(found: object) -> object:
-    """Return a copy of a list of constants, of which nobody else can change the items; anything else as it is."""
+    """Return a copy of a list of constants, of which nobody else can change the items; anything else as it is.
+
+    Numbers and arrays of NumPy's become Python's.
+    """
+    found = number_of_numpy(found)
     if is_value(found):
         return snapshot(found)
+    if isinstance(found, dict):
+        return {**cast("dict[object, object]", found)}
     if constant_items(found) is None or not isinstance(found, list | tuple):
         return found
     items = cast("list[object] | tuple[object, ...]", found)
@@ -322,7 +368,7 @@ def _with_fixed(
     return made
 
 
-def _without_bound(node: ast.FunctionDef, bound: Mapping[str, object]) -> None:
+def without_parameters(node: ast.FunctionDef, bound: Mapping[str, object]) -> None:
     """Take the parameters that have a value out of a function."""
     arguments = node.args
     positional = [*arguments.posonlyargs, *arguments.args]

@@ -3,6 +3,7 @@
 heapq.nlargest(k, h)                     sorted(h, reverse=True)[:k]
 min(a, b, key=f)                         min((a, b), key=f)
 itertools.product(range(n), range(m))    bw.ndrange(n, m)
+functools.reduce(f, (g(v) for v in x))   functools.reduce(f, [g(v) for v in x])
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from brickwork.frontend.environment import intrinsic, resolve
 from brickwork.frontend.syntax import all_nodes
 from brickwork.language.loops import ndrange
 
-NAMES = frozenset({"nsmallest", "nlargest", "product"})
+NAMES = frozenset({"nsmallest", "nlargest", "product", "reduce"})
 """How such functions may be called, besides `min` and `max` with a keyword."""
 _NDRANGE = "__ndrange__"
 
@@ -60,6 +61,8 @@ class _Calls(ast.NodeTransformer):
                 if not isinstance(count, ast.Constant):  # of a negative number there are none
                     count = ast.Call(ast.Name("max", ast.Load()), [count, ast.Constant(0)], [])
                 made = ast.Subscript(ordered, ast.Slice(upper=count), ast.Load())
+            case "functools.reduce", [_, ast.GeneratorExp() as items, *_]:
+                node.args[1] = ast.copy_location(ast.ListComp(items.elt, items.generators), items)
             case _ if found is itertools.product:
                 made = _ranges(node)
                 self.names |= {} if made is None else {_NDRANGE: ndrange}

@@ -1,18 +1,40 @@
-"""`ord(TEXT[i])` of a captured text, where a function is parsed: an item of a table of numbers."""
+"""Items of captured texts and arrays, where a function is parsed: those of tables of numbers.
+
+ord(TEXT[i])    `codes of TEXT`[i]
+W[i, j]         W[i][j]                 of an array of NumPy's
+"""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Container, Mapping
 
+from brickwork.frontend.environment import resolve
+
 
 class TextItems(ast.NodeTransformer):
     """Writes items of tables in place of `ord` of items of texts; `tables` are those that it needs."""
 
-    def __init__(self, captured: Mapping[str, object], builtin: Container[str]) -> None:
-        """Take what names mean, and the names that mean Python's builtins."""
-        self._captured, self._builtin = captured, builtin
+    def __init__(self, captured: Mapping[str, object], local: frozenset[str], builtin: Container[str]) -> None:
+        """Take what names mean, those that the function assigns, and those that mean Python's builtins."""
+        self._captured, self._local, self._builtin = captured, local, builtin
         self.tables: dict[str, object] = {}
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        """Write `W[i][j]` for `W[i, j]`, where W is captured."""
+        self.generic_visit(node)
+        match node:
+            case ast.Subscript(value=ast.Name() | ast.Attribute() as owner, slice=ast.Tuple(elts=[first, *rest])):
+                found = resolve(owner, self._captured, self._local)
+                if not isinstance(found, list) or any(isinstance(item, ast.Slice) for item in (first, *rest)):
+                    return node
+                made = ast.copy_location(ast.Subscript(owner, first, ast.Load()), node)
+                for number, item in enumerate(rest, 1):
+                    made = ast.copy_location(ast.Subscript(made, item, ast.Load()), node)
+                    made.end_col_offset = (node.end_col_offset or 0) + number
+                return made
+            case _:
+                return node
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """Write `codes of TEXT[i]` for `ord(TEXT[i])`: names with spaces are nobody's."""

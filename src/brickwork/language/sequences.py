@@ -1,10 +1,13 @@
-"""`bisect` and `heapq` as plain Python, by the steps of the standard library: heaps are laid out as it lays them out.
+"""`bisect`, `heapq` and `functools.reduce` as plain Python, by the steps of the standard library.
+
+Heaps are laid out as it lays them out.
 
 The compiler inlines these functions as it inlines a user's helpers. The parameters have the names of the originals.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from brickwork.language.formulas import require
@@ -12,7 +15,7 @@ from brickwork.language.formulas import require
 # ---------------------------------------------------------------- bisect
 
 
-def bisect_left(a: Any, x: Any, lo: int = 0, hi: int | None = None) -> int:
+def bisect_left(a: Any, x: Any, lo: int = 0, hi: int | None = None, *, key: Callable[[Any], Any] | None = None) -> int:
     """Return where to insert x in a sorted sequence, before items that are equal."""
     require(lo >= 0, "lo must be non-negative")
     low, high = lo, len(a)
@@ -20,14 +23,15 @@ def bisect_left(a: Any, x: Any, lo: int = 0, hi: int | None = None) -> int:
         high = hi
     while low < high:
         middle = (low + high) // 2
-        if a[middle] < x:
+        item = a[middle] if key is None else key(a[middle])
+        if item < x:
             low = middle + 1
         else:
             high = middle
     return low
 
 
-def bisect_right(a: Any, x: Any, lo: int = 0, hi: int | None = None) -> int:
+def bisect_right(a: Any, x: Any, lo: int = 0, hi: int | None = None, *, key: Callable[[Any], Any] | None = None) -> int:
     """Return where to insert x in a sorted sequence, behind items that are equal."""
     require(lo >= 0, "lo must be non-negative")
     low, high = lo, len(a)
@@ -35,7 +39,8 @@ def bisect_right(a: Any, x: Any, lo: int = 0, hi: int | None = None) -> int:
         high = hi
     while low < high:
         middle = (low + high) // 2
-        if x < a[middle]:
+        item = a[middle] if key is None else key(a[middle])
+        if x < item:
             high = middle
         else:
             low = middle + 1
@@ -121,3 +126,11 @@ def heapify(x: Any) -> None:
     half = len(x) // 2
     for k in range(half):
         sink(x, half - 1 - k)
+
+
+def reduce(function: Callable[[Any, Any], Any], items: Sequence[Any], *first: Any) -> Any:
+    """Return `functools.reduce(function, items, first)`."""
+    found = first[0] if len(first) == 1 else items[0]
+    for place in range(1 - len(first), len(items)):
+        found = function(found, items[place])
+    return found

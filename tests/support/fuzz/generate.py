@@ -79,9 +79,22 @@ def case_of_seed(seed: int) -> Case:
 
 
 def _with_pairs(text: str, seed: int) -> str:
-    """Let some helpers compute with values with parts; the seed's other choices stay as they are."""
-    own = random.Random(f"pairs {seed}")
-    return re.sub(r"(?<!def )\bmix\(", lambda _: "mix_pairs(" if own.random() < 0.5 else "mix(", text)
+    """Let some helpers compute with values with parts, be given functions, or look values up in dictionaries.
+
+    The seed's other choices stay as they are.
+    """
+    own, given = random.Random(f"pairs {seed}"), random.Random(f"given {seed}")
+    text = re.sub(r"(?<!def )\bmix\(", lambda _: "mix_pairs(" if own.random() < 0.5 else "mix(", text)
+    ways = (
+        "applied(mix, ",
+        "applied(lambda p, q: mix(p, q) + k - k, ",
+        "applied(lambda p, q: mix(p, q), ",
+        *["mix("] * 3,
+    )
+    body = text.index("def generated(")
+    changed = re.sub(r"\bmix\(", lambda _: given.choice(ways), text[body:])
+    changed = re.sub(r"\bparity\(", lambda _: given.choice(("looked_up(", "parity(")), changed)
+    return text[:body] + changed
 
 
 def _start(source: random.Random, sizes: list[int], *, failing: bool) -> int:

@@ -35,6 +35,20 @@ def parity(a):
     return rest
 
 
+def applied(f, a, b):
+    """Calls what it is given."""
+    return f(a, b)
+
+
+WEIGHTS = {0: 3, 1: -2}
+
+
+def looked_up(a):
+    """Dictionaries."""
+    rest = parity(a)
+    return WEIGHTS[rest] + {1: 2, 5: 0}.get(rest, -1) + (rest in WEIGHTS)
+
+
 class Pair(NamedTuple):
     """Two numbers that are added as one."""
 
