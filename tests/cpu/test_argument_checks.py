@@ -7,8 +7,9 @@ from brickwork.ir.nodes import Check
 from brickwork.ir.walk import walk
 from brickwork.transform.argument_checks import without_argument_checks
 from cpu.test_entry_cuda_emulated import rig_of
+from support.lowering import memory
 from support.ptx import program_for_gpu
-from support.scheduling import GPU
+from support.scheduling import GPU, same
 from support.shared import schedule_program
 
 
@@ -78,5 +79,10 @@ def of_elements(x: torch.Tensor, group: int) -> torch.Tensor:
 def test_only_checks_of_arguments_are_asked_before():
     x = torch.ones(3)
     assert checks_left(of_changing, x, 9) == (1, 0)
-    assert checks_left(of_quotients, x, 9) == (1, 1)
+    assert checks_left(of_quotients, x, 9) == (0, 2)
     assert checks_left(of_elements, x, 9) == (1, 0)
+
+
+@pytest.mark.parametrize("group", [9, -9, 101, -101, 0])
+def test_a_divisor_that_is_a_quotient_is_asked_without_dividing_by_zero(group):
+    same(of_quotients, memory([1.0] * 3), group)

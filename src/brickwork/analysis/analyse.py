@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from brickwork.analysis.bounds import Proofs, bound_access, comparison_expression
+from brickwork.analysis.bounds import Proofs, bound_access
 from brickwork.analysis.formula import Comparison
 from brickwork.analysis.isl import Solver
+from brickwork.analysis.parameter_expressions import comparison_expression
 from brickwork.analysis.polyhedral_model import Loop, Model
 from brickwork.analysis.polynomial import SCALAR_LIMIT, Atom, Interval, ScalarAtom, SizeAtom, number, of_atom
 from brickwork.analysis.races import Facts, find_race

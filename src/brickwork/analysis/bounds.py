@@ -1,37 +1,34 @@
 """Bounds analysis: accesses proved in range, or in range under a guard, or neither.
 
 The order of attempts is that of cost: corners of the iteration space, isl, isl's condition on the parameters, the
-corners' condition, and speculation that a factor equals a divisor. Invariant: an index that is PROVED, or GUARDED while
-its guard holds, is within its axis in every execution.
+corners' condition, what the host computes of quotients, and speculation that a factor equals a divisor. Invariant: an
+index that is PROVED, or GUARDED while its guard holds, is within its axis in every execution.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import product
 from typing import TypeAlias
 
+from brickwork.analysis.corners import lower_corner, without_floors, without_quotients
+from brickwork.analysis.extremes import guard_of_extremes
 from brickwork.analysis.formula import Comparison, Formula, at_least, either, negate
 from brickwork.analysis.isl import Solver
-from brickwork.analysis.polyhedral_model import Access, Axis, Floor, Loop, Model, Place, is_parameter
+from brickwork.analysis.parameter_expressions import choice_expression
+from brickwork.analysis.polyhedral_model import Access, Axis, Model, Place, is_parameter
 from brickwork.analysis.polynomial import (
     Atom,
     IndexAtom,
     Polynomial,
-    ScalarAtom,
-    SizeAtom,
     UnknownAtom,
-    cofactor,
     combine,
     interval_of,
     number,
     of_atom,
 )
 from brickwork.analysis.verdicts import Bound, BoundVerdict
-from brickwork.ir import build
-from brickwork.ir.dtypes import BOOL, INT64
-from brickwork.ir.nodes import Constant, Expression, Size
 from brickwork.legality import legality
 from brickwork.records import dataclass
 
@@ -99,8 +96,8 @@ def _bound_axis(model: Model, solver: Solver, access: Access, axis: Axis, proofs
             return _verdict((*below.needed, *above.needed), plain=True)
         if (verdict := _bound_wrapping(model, solver, access, axis, above, proofs)) is not None:
             return verdict
-    if (verdict := _bound_quotient(model, access, axis)) is not None:
-        return verdict
+    if (extremes := guard_of_extremes(model, access, axis)) is not None:
+        return BoundVerdict(Bound.GUARDED, extremes)
     for speculation, special in _candidates(model, axis):
         room = special.size - special.value - number(1)
         corners = [lower_corner(model, access.loops, goal) for goal in (special.value, room)]
@@ -110,26 +107,8 @@ def _bound_axis(model: Model, solver: Solver, access: Access, axis: Axis, proofs
     return BoundVerdict(Bound.CHECKED, plain=natural or not axis.wraps)
 
 
-@legality
-def _bound_quotient(model: Model, access: Access, axis: Axis) -> BoundVerdict | None:
-    """Judge `x // n` with an argument `n`: where that is positive, the greatest `x` has the greatest quotient."""
-    match axis.value.terms:
-        case (((atom,), 1),) if (known := model.quotients.get(atom)) is not None and _certain(model, known.dividend):
-            most = lower_corner(model, access.loops, known.dividend.scale(-1))
-        case _:
-            return None
-    if most is None or not all(map(is_parameter, most.atoms() | known.divisor.atoms() | axis.size.atoms())):
-        return None
-    if _usable(model, Proof(((Comparison(most),),))) is None:
-        return None
-    divisor = build.apply("maximum", expression_of(known.divisor), build.integer(1))
-    greatest = build.apply("floordiv", expression_of(most.scale(-1)), divisor)
-    positive = build.apply("ge", expression_of(known.divisor), build.integer(1))
-    return BoundVerdict(Bound.GUARDED, (positive, build.apply("lt", greatest, expression_of(axis.size))))
-
-
 def _verdict(needed: tuple[tuple[Comparison, ...], ...], *, plain: bool) -> BoundVerdict:
-    guard = tuple(map(_expression, needed))
+    guard = tuple(map(choice_expression, needed))
     return BoundVerdict(Bound.GUARDED if guard else Bound.PROVED, guard, plain)
 
 
@@ -213,7 +192,7 @@ def _proved(model: Model, solver: Solver, access: Access, goal: Polynomial) -> P
             return proof
     if _is_never_missed(model, solver, access, goal):
         return Proof(())
-    if not model.quotients.keys().isdisjoint(_without_quotients(model, goal).atoms()):
+    if not model.quotients.keys().isdisjoint(without_quotients(model, goal).atoms()):
         # Of a quotient by an argument is known that it is no greater than the dividend, which it seldom comes near to.
         return None
     found = solver.parameters_where(_wrongs(free, access, goal), free.closure(model.domain(access)))
@@ -222,7 +201,7 @@ def _proved(model: Model, solver: Solver, access: Access, goal: Polynomial) -> P
     assumed: list[Polynomial] = []
     if corner is None:
         corner = lower_corner(free, access.loops, goal, assumed)
-    corner = None if corner is None else _without_floors(model, corner)
+    corner = None if corner is None else without_floors(model, corner)
     if corner is None or not all(map(is_parameter, corner.atoms())):
         return None
     needed = [item for item in dict.fromkeys((*assumed, corner)) if not _certain(model, item)]
@@ -345,151 +324,3 @@ def _parts(formula: Formula) -> Iterable[Comparison]:
 def _certain(model: Model, polynomial: Polynomial) -> bool:
     low = interval_of(polynomial, model.intervals).low
     return low is not None and low >= 0
-
-
-def lower_corner(
-    model: Model,
-    loops: Sequence[Loop],
-    goal: Polynomial,
-    assumed: list[Polynomial] | None = None,
-    *,
-    plainly: bool = False,
-    kept: Collection[Atom] = (),
-) -> Polynomial | None:
-    """Return a lower bound of `goal` in which the indices of `loops` do not occur, or None; unknowns in `kept` may.
-
-    Arguments that indices are multiplied with are added to `assumed`, if given: the bound holds where none is negative.
-    Of the least or greatest of several ends of a loop, only one over parameters is taken if `plainly`.
-    """
-    for loop in reversed(loops):
-        factor = cofactor(goal, loop.atom)
-        if factor is None:
-            return None
-        if not factor.terms:
-            continue
-        if model.is_natural(factor):
-            extreme = _plainest(loop.start, model.greatest_of(loop.start)) if plainly else loop.start
-        elif model.is_natural(factor.scale(-1)):
-            stop = _plainest(loop.stop, model.least_of(loop.stop)) if plainly else loop.stop
-            extreme = stop - number(1)
-        elif assumed is not None and (stride := _stride(factor)) is not None:
-            assumed.append(stride)
-            extreme = loop.start if stride == factor else loop.stop - number(1)
-        else:
-            return None
-        goal = goal.substitute({loop.atom: extreme})
-    return _without_unknowns(model, _without_quotients(model, goal), kept)
-
-
-def _plainest(bound: Polynomial, parts: Sequence[Polynomial]) -> Polynomial:
-    """Return the first of the parts of a bound that is over parameters alone, or the bound itself."""
-    return next((part for part in parts if all(map(is_parameter, part.atoms()))), bound)
-
-
-def _stride(factor: Polynomial) -> Polynomial | None:
-    """Return a product of parameters that is meant to be positive, if the factor of an index is one or its negation."""
-    if len(factor.terms) != 1 or not all(map(is_parameter, factor.atoms())):
-        return None
-    return factor if factor.terms[0][1] > 0 else factor.scale(-1)
-
-
-def _without_quotients(model: Model, goal: Polynomial) -> Polynomial:
-    """Replace `(a // n) * n` by `a - a mod n`."""
-    for monomial, factor in goal.terms:
-        for quotient, divisor in (monomial, monomial[::-1]) if len(monomial) == 2 else ():
-            known = model.quotients.get(quotient)
-            if known is not None and known.divisor == of_atom(divisor):
-                goal = goal - combine(((monomial, factor),)) + (known.dividend - known.rest).scale(factor)
-    return goal
-
-
-@legality
-def _without_floors(model: Model, goal: Polynomial) -> Polynomial:
-    """Return what is at least 0 only where a goal is, without quotients of sizes by numbers.
-
-    `x // n` is `(x - rest) / n`, with a rest from 0 to n - 1: of `b - 2 * (x // 3)` comes `3 * b - 2 * x`.
-    """
-    for atom in [atom for atom in goal.atoms() if isinstance(atom, UnknownAtom)]:
-        factor, origin = cofactor(goal, atom), model.origins.get(atom)
-        if not isinstance(origin, Floor) or origin.remainder or factor is None or not factor.is_constant:
-            continue
-        if origin.divisor.is_constant and origin.divisor.constant > 0:
-            rest = number(origin.divisor.constant - 1 if factor.constant > 0 else 0)
-            others = goal - of_atom(atom) * factor
-            goal = others.scale(origin.divisor.constant) + (origin.dividend - rest).scale(factor.constant)
-    return goal
-
-
-def _without_unknowns(model: Model, goal: Polynomial, kept: Collection[Atom]) -> Polynomial:
-    """Replace other unknowns, on their own, by their extremes, where a definition or an interval gives them."""
-    for atom in [atom for atom in goal.atoms() if isinstance(atom, UnknownAtom) and atom not in kept]:
-        factor = cofactor(goal, atom)
-        interval = model.intervals.get(atom)
-        if factor is None or interval is None:
-            return goal
-        grows = model.is_natural(factor)
-        if not grows and not model.is_natural(factor.scale(-1)):
-            return goal
-        rest = _rest_limit(model, atom)
-        low = None if interval.low is None else number(interval.low)
-        high = rest if rest is not None else None if interval.high is None else number(interval.high)
-        extreme = low if grows else high
-        if extreme is None:
-            return goal
-        goal = goal.substitute({atom: extreme})
-    return goal
-
-
-def _rest_limit(model: Model, atom: Atom) -> Polynomial | None:
-    """Return the largest value of a remainder by a positive divisor."""
-    for quotient in model.quotients.values():
-        low = interval_of(quotient.divisor, model.intervals).low
-        if quotient.rest == of_atom(atom) and low is not None and low >= 0:
-            return quotient.divisor - number(1)
-    return None
-
-
-# ---------------------------------------------------------------- guards as expressions
-
-
-def _expression(choices: tuple[Comparison, ...]) -> Expression:
-    result: Expression = Constant(value=False, dtype=BOOL)
-    for comparison in choices:
-        result = build.apply("logical_or", result, comparison_expression(comparison))
-    return result
-
-
-def comparison_expression(comparison: Comparison) -> Expression:
-    """Return a comparison over parameters as an expression, without subtraction where possible."""
-    gains = [(monomial, factor) for monomial, factor in comparison.polynomial.terms if factor > 0]
-    losses = [(monomial, -factor) for monomial, factor in comparison.polynomial.terms if factor < 0]
-    name = "eq" if comparison.equal else "ge"
-    return build.apply(name, _sum(gains), _sum(losses))
-
-
-def _sum(terms: Iterable[tuple[tuple[Atom, ...], int]]) -> Expression:
-    total: Expression = build.integer(0)
-    for monomial, factor in terms:
-        value: Expression = build.integer(factor)
-        for atom in monomial:
-            value = build.apply("mul", value, parameter_expression(atom))
-        total = build.apply("add", total, value)
-    return total
-
-
-def expression_of(polynomial: Polynomial) -> Expression:
-    """Return a polynomial over parameters as an expression."""
-    gains = [(monomial, factor) for monomial, factor in polynomial.terms if factor > 0]
-    losses = [(monomial, -factor) for monomial, factor in polynomial.terms if factor < 0]
-    return build.apply("sub", _sum(gains), _sum(losses)) if losses else _sum(gains)
-
-
-def parameter_expression(atom: Atom) -> Expression:
-    """Return a size or scalar as an expression."""
-    match atom:
-        case SizeAtom(tensor, axis):
-            return Size(tensor=tensor, axis=axis)
-        case ScalarAtom(symbol):
-            return build.cast(build.read(symbol), INT64)
-        case IndexAtom() | UnknownAtom():
-            raise ValueError("only parameters stand in guards")

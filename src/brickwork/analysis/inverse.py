@@ -343,8 +343,8 @@ class _Turn:
             held += _domain(replace(each, lower=lower, upper=upper))
             tested = self.guards(each.guards, inside, held)
             held += [item for item in tested if isinstance(item, Comparison)]
-            lower, clipped = self.clipped(each.atom, lower, upper)
-            result.append(replace(each, lower=lower, upper=upper, guards=(*tested, *clipped)))
+            bounded_by = replace(each, lower=lower, upper=upper, guards=tuple(tested))
+            result.append(bounded_by if bounded_by.is_single else self.clipped(bounded_by))
         values = dict(self.values)
         return Inverse(
             indices=indices,
@@ -393,20 +393,22 @@ class _Turn:
             return None
         return next((place for place in reversed(range(len(elements))) if elements[place].atom in atoms), None)
 
-    def clipped(self, atom: Atom, lower: Ratios, upper: Ratios) -> tuple[Ratios, list[Guard]]:
-        """Return where a loop begins, and what is asked in it instead, so that it begins at one place for all elements.
+    def clipped(self, loop: Dimension) -> Dimension:
+        """Return a loop that begins at one place for all elements, and asks the rest of its iterations.
 
         That is so for distances, and for loops that stood inside of those that are no loops any more (as the weights
         of a convolution do): they are short, as a rule, and do little in vain. Windows that move are shorter.
         """
-        pairs = [(low.numerator, high.numerator) for low in lower for high in upper if low.divisor == high.divisor]
+        atom, lower = loop.atom, loop.lower
+        pairs = [(low.numerator, high.numerator) for low in lower for high in loop.upper if low.divisor == high.divisor]
         if is_moving_window(self.model, pairs):
-            return lower, []
+            return loop
         fixed = tuple(item for item in lower if all(map(is_fixed, item.numerator.atoms())))
         long = any(self.is_inside(other, atom) for other in self.values) and self.inside.is_natural(of_atom(atom))
         if len(lower) < 2 or not fixed or long:
-            return lower, []
-        return fixed, [Comparison(of_atom(atom) * item.divisor - item.numerator) for item in lower if item not in fixed]
+            return loop
+        asked = (Comparison(of_atom(atom) * item.divisor - item.numerator) for item in lower if item not in fixed)
+        return replace(loop, lower=fixed, guards=(*loop.guards, *asked))
 
     def is_inside(self, other: Atom, atom: Atom) -> bool:
         """Whether an unknown that was eliminated depends on another one, and its loop stood inside of that one's."""
@@ -516,14 +518,16 @@ class _Turn:
         return not (polynomial.atoms() & {*self.unknown, *self.fixed, *self.own}) - inside
 
     def pruned(self, ratios: Sequence[Ratio], held: Sequence[Formula], *, low: bool) -> Ratios:
-        """Return lower or upper bounds without those that others are at least as strict as."""
+        """Return lower or upper bounds without those that others, once they are rounded, are at least as strict as."""
+        ratios = [*dict.fromkeys(Ratio(ZERO) if _is_zero(item, low=low) else item for item in ratios)]
         kept = [*ratios]
         for ratio in ratios:
             for other in kept:
                 if other == ratio:
                     continue
                 room = other.numerator * ratio.divisor - ratio.numerator * other.divisor
-                if self.follows(Comparison(room if low else room.scale(-1)), held):
+                rounded = other.divisor - ONE if ratio.divisor == ONE else number(0)
+                if self.follows(Comparison((room if low else room.scale(-1)) + rounded), held):
                     kept.remove(ratio)
                     break
         return tuple(kept)
@@ -574,6 +578,11 @@ def _domain(dimension: Dimension) -> list[Formula]:
     atom = of_atom(dimension.atom)
     lower = [at_least(atom * item.divisor, item.numerator) for item in dimension.lower]
     return [*lower, *(at_least(item.numerator, atom * item.divisor) for item in dimension.upper)]
+
+
+def _is_zero(ratio: Ratio, *, low: bool) -> bool:
+    """Whether a bound is 0, once it is rounded."""
+    return ratio.numerator in {ZERO, ONE - ratio.divisor if low else ratio.divisor - ONE}
 
 
 def _unique(ratios: Iterable[Ratio]) -> Ratios:

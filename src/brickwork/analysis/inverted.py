@@ -47,13 +47,15 @@ class Dimension:
     fixed: Loop | None = None
 
     @property
+    def single(self) -> tuple[Ratio, Ratio] | None:
+        """The two bounds between which one integer lies, whatever they are, if there are such bounds."""
+        pairs = ((low, high) for low in self.lower for high in self.upper if low.divisor == high.divisor)
+        return next((pair for pair in pairs if pair[1].numerator - pair[0].numerator == pair[1].divisor - ONE), None)
+
+    @property
     def is_single(self) -> bool:
         """Whether the loop has one iteration at most."""
-        return any(
-            low.divisor == high.divisor and high.numerator - low.numerator == high.divisor - ONE
-            for low in self.lower
-            for high in self.upper
-        )
+        return self.single is not None
 
 
 @dataclass(frozen=True, slots=True)

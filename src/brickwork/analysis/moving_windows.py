@@ -25,8 +25,10 @@ def is_moving_window(model: Model, bounds: Sequence[tuple[Polynomial, Polynomial
 
 
 def _is_of_scalars(model: Model, atom: Atom) -> bool:
-    """Whether an atom is an argument that is no size, or a quotient of such."""
+    """Whether an atom is an argument that is no size, or a quotient of such, or a size divided by an argument."""
     origin = model.origins.get(atom)
     if isinstance(origin, Floor):
+        if not origin.remainder and not origin.divisor.is_constant and is_fixed(atom):
+            return True
         return all(_is_of_scalars(model, item) for item in (*origin.dividend.atoms(), *origin.divisor.atoms()))
     return isinstance(atom, ScalarAtom)

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from brickwork.ir import build
 from brickwork.ir.effects import effects
-from brickwork.ir.nodes import Apply, Block, Check, Expression, Kernel, Statement
-from brickwork.ir.walk import read_symbols, rewrite_statements, statements, walk
+from brickwork.ir.nodes import Apply, Block, Check, Constant, Expression, Kernel, Node, Statement
+from brickwork.ir.walk import NodeType, read_symbols, rewrite, rewrite_statements, statements, walk
 from brickwork.legality import legality
 
-_PARTIAL = frozenset({"floordiv", "mod", "pow", "shift_left", "shift_right"})
-"""Operators that have no value for some operands: a check of these may stand before what asks for the value."""
+_DIVIDING = frozenset({"floordiv", "mod"})
+"""Operators that have no value for a divisor of 0: a check of that stands before what asks for the value."""
+_PARTIAL = frozenset({"pow", "shift_left", "shift_right"})
+"""Operators that have no value for other operands."""
 
 
 def without_argument_checks(kernel: Kernel) -> tuple[Kernel, tuple[Expression, ...]]:
@@ -29,7 +32,25 @@ def without_argument_checks(kernel: Kernel) -> tuple[Kernel, tuple[Expression, .
     def visit(statement: Statement) -> Block:
         return () if isinstance(statement, Check) and statement.condition in found else (statement,)
 
-    return replace(kernel, body=rewrite_statements(kernel.body, visit)), (*found,)
+    return replace(kernel, body=rewrite_statements(kernel.body, visit)), tuple(map(total, found))
+
+
+def total(expression: NodeType) -> NodeType:
+    """Return an expression whose quotients and remainders have some value for a divisor of 0 as well."""
+    return rewrite(expression, _total)
+
+
+def _total(node: Node) -> Node:
+    match node:
+        case Apply(operator=operator, operands=(value, divisor)) if operator.name in _DIVIDING and not isinstance(
+            divisor, Constant
+        ):
+            zero = build.constant(0, divisor.dtype)
+            one = build.constant(1, divisor.dtype)
+            some = build.select(build.apply("eq", divisor, zero), one, divisor)
+            return replace(node, operands=(value, some))
+        case _:
+            return node
 
 
 @legality

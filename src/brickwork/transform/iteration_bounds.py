@@ -12,9 +12,11 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 
 from brickwork.ir import build
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Apply, Constant, Expression, For, Read, Size, Symbol
 from brickwork.legality import legality
 from brickwork.records import dataclass
+from brickwork.transform.argument_checks import total
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,9 @@ class Ranges:
                     return self.indices[symbol][most]
                 return value if symbol in self.fixed else None
             case Apply(operator=operator, operands=(left, right)):
+                divides = operator.name == "floordiv" and not isinstance(right, Constant)
+                if divides and effects(value).made_of(self.fixed):
+                    return total(value)
                 return self._of_two(operator.name, left, right, most=most)
             case _:
                 return None

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
-from brickwork.analysis.bounds import parameter_expression
+from brickwork.analysis.parameter_expressions import parameter_expression
 from brickwork.analysis.polyhedral_model import Access, Axis, Floor, Model, is_fixed, is_parameter
 from brickwork.analysis.polynomial import Atom, IndexAtom, Polynomial, number
 from brickwork.analysis.verdicts import Analysis, Bound

@@ -1,7 +1,8 @@
 """The list of transforms, in order, with the reason for the order.
 
 0. canonical: first of all, since the analyses look for loops with an index, and for what is written in terms of it.
-   with_ranks, with_nests_of_one (only for grids): first, as they make nests of loops in order, with stores that
+   with_loops_of_groups (only for matrix instructions): nests with a loop more for all that follows.
+   with_ranks, with_nests_of_one (only for grids): then, as they make nests of loops in order, with stores that
    with_last_stores sees.
    with_scattered_sums (only for grids): before nests are one range, with checks.
    with_padded_rows (only for grids): then, before others look at how many iterations loops have.
@@ -89,6 +90,7 @@ from brickwork.transform.interior import with_interiors
 from brickwork.transform.last_stores import with_last_stores
 from brickwork.transform.launched_steps import with_launched_steps
 from brickwork.transform.lone_recurrences import with_nests_of_one
+from brickwork.transform.loops_of_groups import with_loops_of_groups
 from brickwork.transform.needless_fills import Overwriting, without_needless_fills
 from brickwork.transform.nests_apart import stand_apart
 from brickwork.transform.outline import outline_kernels
@@ -124,6 +126,7 @@ from brickwork.transform.wavefront import wavefront
 from brickwork.transform.without_continue import without_continue
 
 _APART = (
+    with_loops_of_groups,
     with_ranks,
     with_nests_of_one,
     with_scattered_sums,

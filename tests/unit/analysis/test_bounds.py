@@ -7,7 +7,7 @@ from brickwork.analysis.analyse import analyse
 from brickwork.analysis.verdicts import Bound
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, INT32, INT64, UINT8
-from brickwork.ir.nodes import Constant
+from brickwork.ir.nodes import Constant, If
 from brickwork.transform.spelling import spelled
 from support.kernels_ir import KernelBuilder, apply, size, timex, wrapped
 
@@ -195,14 +195,13 @@ def test_a_quotient_by_an_argument_is_guarded_by_the_greatest():
     (verdict,) = verdicts(copying(lambda x, y, i, k: apply("floordiv", i, k), extent=lambda x, y, k: size(y, 0)), "x")
     assert verdict.bound is Bound.GUARDED
     assert verdict.plain
-    assert [spelled(guard) for guard in verdict.guard] == ["k >= 1", "(y.shape[0] - 1) // max(k, 1) < x.shape[0]"]
+    assert [spelled(guard) for guard in verdict.guard] == ["k >= 1", "x.shape[0] >= 1 + (y.shape[0] - 1) // max(k, 1)"]
 
 
 @pytest.mark.parametrize(
     "index",
     [
         lambda x, i, k: apply("floordiv", apply("sub", i, build.integer(3)), k),  # may be negative
-        lambda x, i, k: apply("mul", apply("floordiv", i, k), build.integer(2)),
         lambda x, i, k: apply("floordiv", apply("mul", i, k), size(x, 0)),
         lambda x, i, k: apply("floordiv", apply("mul", apply("mul", i, i), i), k),  # may wrap
         lambda x, i, k: apply("floordiv", apply("bit_and", apply("mul", i, k), build.integer(7)), apply("mul", i, k)),
@@ -263,17 +262,46 @@ def scaled(factor, make, x, y, i, k):
     return make.kernel(make.loop(i, size(y, 0), make.loop(j, k, make.store(y, (i,), make.load(x, place)))))
 
 
-def test_limits_of_sizes_make_no_guards():
+def test_what_is_multiplied_with_a_quotient_is_guarded_by_the_greatest():
     """What bounds a factor only because sizes are thought to be limited is no number for a guard."""
-    factors = (
-        lambda i, y, k: apply("floordiv", i, apply("floordiv", size(y, 0), k)),
-        lambda i, y, k: apply("floordiv", i, 64),
-    )
-    for factor in factors:
+    factors = {
+        "(y.shape[0] - 1) // 64": lambda i, y, k: apply("floordiv", i, 64),
+        "(y.shape[0] - 1) // max(y.shape[0] // max(k, 1), 1)": lambda i, y, k: apply(
+            "floordiv", i, apply("floordiv", size(y, 0), k)
+        ),
+    }
+    for greatest, factor in factors.items():
         make = KernelBuilder()
         x, y, i, k = make.tensor("x", 1), make.tensor("y", 1), make.symbol("i"), make.scalar("k")
         (verdict,) = verdicts(scaled(factor(i, y, k), make, x, y, i, k), "x")
-        assert verdict.bound is Bound.CHECKED, [spelled(guard) for guard in verdict.guard]
+        assert spelled(verdict.guard[-1]) == f"x.shape[0] + k >= 1 + k * k + k * k * ({greatest})"
+        asked = ["y.shape[0] // max(k, 1) >= 1"] if "max" in greatest else []
+        assert [spelled(guard) for guard in verdict.guard[:-1]] == asked
+
+
+def test_a_remainder_by_what_is_computed_is_guarded_by_that():
+    kernel = copying(
+        lambda x, y, i, k: apply("mod", i, apply("floordiv", size(y, 0), k)), extent=lambda x, y, k: size(y, 0)
+    )
+    (verdict,) = verdicts(kernel, "x")
+    guards = [spelled(guard) for guard in verdict.guard]
+    assert guards == ["k >= 1", "y.shape[0] // max(k, 1) >= 1", "x.shape[0] >= y.shape[0] // max(k, 1)"]
+
+
+def test_quotients_whose_extremes_are_not_met_together_are_checked():
+    """`x[i // k * k + i % k]` is `x[i]`, and a condition may keep the greatest quotient away."""
+    both = copying(
+        lambda x, y, i, k: apply("add", apply("mul", apply("floordiv", i, k), 3), apply("mod", i, k)),
+        extent=lambda x, y, k: size(y, 0),
+    )
+    (verdict,) = verdicts(both, "x")
+    assert verdict.bound is Bound.CHECKED
+    make = KernelBuilder()
+    x, y, i, k = make.tensor("x", 1), make.tensor("y", 1), make.symbol("i"), make.scalar("k")
+    copy = make.store(y, (i,), make.load(x, apply("mul", apply("floordiv", i, k), 3)))
+    loop = make.loop(i, size(y, 0), If(condition=apply("lt", i, size(x, 0)), then=(copy,)))
+    (verdict,) = verdicts(make.kernel(loop), "x")
+    assert verdict.bound is Bound.CHECKED
 
 
 def test_numbers_of_the_program_make_guards():

@@ -45,12 +45,20 @@ def test_sizes_are_not_negative():
     assert KNOWN.iterations(loop(I, 0, size)) == size
 
 
+def test_a_quotient_by_a_number_that_may_be_zero_is_computed_all_the_same() -> None:
+    size = Size(tensor=Tensor("x", 0, TensorType(FLOAT32, 1)), axis=0)
+    quotient = build.apply("floordiv", size, build.read(N))
+    n, zero, one = build.read(N), build.integer(0), build.integer(1)
+    some = build.select(build.apply("eq", n, zero), one, n)
+    assert KNOWN.extreme(quotient, most=True) == build.apply("floordiv", size, some)
+    assert KNOWN.extreme(build.apply("floordiv", size, build.read(I)), most=True) is None
+
+
 def test_what_a_host_cannot_compute_is_no_bound():
     n, zero = build.read(N), build.integer(0)
     assert KNOWN.iterations(loop(I, 0, build.mul(n, n))) is None
     assert KNOWN.iterations(loop(I, 0, build.apply("floordiv", n, zero))) is None
     assert KNOWN.iterations(loop(I, 0, build.apply("floordiv", n, build.integer(-2)))) is None
-    assert KNOWN.iterations(loop(I, 0, build.apply("floordiv", n, n))) is None
 
 
 def test_of_two_bounds_one_is_enough():

@@ -18,12 +18,12 @@ from dataclasses import replace
 from functools import partial, reduce
 
 from brickwork.analysis.access_cases import Case, access_cases, conjunction, plain
-from brickwork.analysis.bounds import comparison_expression
 from brickwork.analysis.formula import Comparison
 from brickwork.analysis.inverse import invert
 from brickwork.analysis.inverted import Inverse
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.normalise_inverse import normalise_inverse
+from brickwork.analysis.parameter_expressions import comparison_expression
 from brickwork.analysis.polyhedral_model import Access, Axis, Floor, Loop, is_fixed, is_parameter
 from brickwork.analysis.polynomial import (
     SCALAR_LIMIT,

@@ -16,12 +16,12 @@ from dataclasses import replace
 from functools import reduce
 
 from brickwork.analysis.access_cases import is_natural, plain
-from brickwork.analysis.bounds import parameter_expression
 from brickwork.analysis.formula import Comparison
 from brickwork.analysis.inverted import Dimension, Divisible, Guard, Inverse, Ratio
 from brickwork.analysis.isl import Solver
+from brickwork.analysis.parameter_expressions import parameter_expression
 from brickwork.analysis.polyhedral_model import Access, Axis, Choice, Element, Floor, Model, is_parameter
-from brickwork.analysis.polynomial import Atom, IndexAtom, Polynomial, number
+from brickwork.analysis.polynomial import Atom, IndexAtom, Polynomial, UnknownAtom, number
 from brickwork.diagnostics.location import Location
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64, value_dtype
@@ -184,23 +184,36 @@ class GatherWriter:
 
     def loop(
         self, dimension: Dimension, names: dict[Atom, Expression], inside: Callable[[], Block], loc: Location
-    ) -> For:
-        """Return the loop of a dimension; its index gets a name for what is `inside`."""
+    ) -> Block:
+        """Return the loop of a dimension, or what is asked of a quotient with one value; that has a name `inside`."""
         if dimension.fixed is not None:
-            return self.fixed(dimension, dimension.fixed.node, names, inside)
+            return (self.fixed(dimension, dimension.fixed.node, names, inside),)
         atom = dimension.atom
+        single = dimension.single if isinstance(atom, UnknownAtom) else None
+        bounds = (self.floor(item, names) for item in (*dimension.lower, *dimension.upper))
+        if single is not None and not any(effects(bound).loads for bound in bounds):
+            low, high = single
+            names[atom] = value = self.floor(high, names)
+            asked = [build.apply("ge", value, self.ceiling(item, names)) for item in dimension.lower if item != low]
+            asked += [build.apply("le", value, self.floor(item, names)) for item in dimension.upper if item != high]
+            body = self.guarded(dimension.guards, inside(), names)
+            for condition in asked:
+                body = (If(condition=condition, then=body),)
+            return body
         index = self.fresh(atom.symbol.name if isinstance(atom, IndexAtom) else "turn")
         starts = [self.ceiling(item, names) for item in dimension.lower]
         stops = [self.floor(Ratio(item.numerator + item.divisor, item.divisor), names) for item in dimension.upper]
         start, stop = self.own_bounds(dimension, names)
         starts, stops = [*dict.fromkeys((*starts, *start))], [*dict.fromkeys((*stops, *stop))]
         names[atom] = build.read(index)
-        return For(
-            index=index,
-            start=reduce(lambda one, two: build.apply("maximum", one, two), starts),
-            stop=reduce(lambda one, two: build.apply("minimum", one, two), stops),
-            body=self.guarded(dimension.guards, inside(), names),
-            loc=next((loop.node.loc for loop in self.model.loops if loop.atom == atom), loc),
+        return self.ahead(
+            For(
+                index=index,
+                start=reduce(lambda one, two: build.apply("maximum", one, two), starts),
+                stop=reduce(lambda one, two: build.apply("minimum", one, two), stops),
+                body=self.guarded(dimension.guards, inside(), names),
+                loc=next((loop.node.loc for loop in self.model.loops if loop.atom == atom), loc),
+            )
         )
 
     def own_bounds(
@@ -233,7 +246,7 @@ class GatherWriter:
         if not dimensions:
             return inside()
         first, *rest = dimensions
-        return self.ahead(self.loop(first, names, lambda: self.nest(rest, names, inside, loc), loc))
+        return self.loop(first, names, lambda: self.nest(rest, names, inside, loc), loc)
 
     def ahead(self, loop: For) -> Block:
         """Return a loop behind the variables that its bounds are, where these are computed of elements."""

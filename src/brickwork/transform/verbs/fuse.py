@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from brickwork.analysis.bounds import comparison_expression, is_parameter
 from brickwork.analysis.formula import Comparison
-from brickwork.analysis.polyhedral_model import Access
+from brickwork.analysis.parameter_expressions import comparison_expression
+from brickwork.analysis.polyhedral_model import Access, is_parameter
 from brickwork.analysis.verdicts import Analysis, Bound
 from brickwork.ir import build
 from brickwork.ir.nodes import FLAT_ACCESS, Block, Expression, For, Load, Node, Read, Role, Store, Symbol

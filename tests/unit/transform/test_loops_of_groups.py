@@ -1,0 +1,126 @@
+"""Loops over the members of groups are two where a factor is the same for a group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from unittest.mock import patch
+
+import pytest
+import torch
+
+from brickwork.frontend.definition import define
+from brickwork.frontend.lower import lower
+from brickwork.ir.nodes import For, Kernel, Launch
+from brickwork.ir.signature import Signature
+from brickwork.ir.walk import statements, walk
+from brickwork.transform import nests_apart
+from brickwork.transform.canonical.form import canonical
+from brickwork.transform.loops_of_groups import GROUPS, with_loops_of_groups
+from support.lowering import argument_type, numbers
+from support.scheduling import GPU, same
+
+Tensor = torch.Tensor
+
+
+@pytest.fixture(autouse=True)
+def small():
+    """Let small groups be worth it."""
+    with patch.multiple(nests_apart, LEAST_SIDE=1, LEAST_AREA=1, LEAST_TERMS=1):
+        yield
+
+
+def convolved(x: Tensor, w: Tensor, groups: int) -> Tensor:
+    members = w.shape[0] // groups
+    out = torch.empty(x.shape[0], w.shape[0], x.shape[2] - w.shape[2] + 1)
+    for n in range(x.shape[0]):
+        for o in range(w.shape[0]):
+            for y in range(x.shape[2] - w.shape[2] + 1):
+                s = 0.0
+                for c in range(w.shape[1]):
+                    for k in range(w.shape[2]):
+                        s += x[n, o // members * w.shape[1] + c, y + k] * w[o, c, k]
+                out[n, o, y] = s
+    return out
+
+
+def weights(x: Tensor, g: Tensor, members: int) -> Tensor:
+    """Ask for the member, too, and read one factor before the product."""
+    out = torch.empty(g.shape[0], x.shape[1])
+    for o in range(g.shape[0]):
+        for c in range(x.shape[1]):
+            s = 0.0
+            for n in range(g.shape[1]):
+                a = g[o, n] * (o % members)
+                s += a * x[o // members, c, n]
+            out[o, c] = s
+    return out
+
+
+def ranges(g: Tensor, w: Tensor, width: int) -> Tensor:
+    """Sum over what belongs to a group."""
+    out = torch.empty(w.shape[1], g.shape[1])
+    for c in range(w.shape[1]):
+        for n in range(g.shape[1]):
+            s = 0.0
+            for o in range(c // width * 2, min(c // width * 2 + 2, g.shape[0])):
+                s += g[o, n] * w[o, c]
+            out[c, n] = s
+    return out
+
+
+def left(x: Tensor, w: Tensor, members: int) -> Tensor:
+    out = torch.zeros(w.shape[0], w.shape[1])
+    for o in range(w.shape[0]):
+        if w[o, 0] > 1.0:
+            break
+        for k in range(w.shape[1]):
+            out[o, k] = x[o // members, k] * w[o, k]
+    return out
+
+
+def shared(q: Tensor, k: Tensor, members: int) -> Tensor:
+    """Have rows and columns beside the groups."""
+    out = torch.empty(q.shape[0], q.shape[1], k.shape[1])
+    for h in range(q.shape[0]):
+        for i in range(q.shape[1]):
+            for j in range(k.shape[1]):
+                s = 0.0
+                for d in range(q.shape[2]):
+                    s += q[h, i, d] * k[h // members, j, d]
+                out[h, i, j] = s
+    return out
+
+
+def kernels(function: Callable[..., object], *arguments: object) -> dict[str, Kernel]:
+    """Return the kernels of a function for a GPU, by what their names end with."""
+    signature = Signature(tuple(map(argument_type, arguments)), device="cuda", narrow=True, aligned=True)
+    program, _ = with_loops_of_groups(canonical(lower(define(function), signature), sizes=True), GPU)
+    found = [node.kernel for node in walk(program.body) if isinstance(node, Launch)]
+    return {kernel.name.removeprefix(function.__name__): kernel for kernel in found}
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3, 4, 6, 7, -2])
+def test_grouped_convolutions_are_those_of_the_source(groups: int) -> None:
+    """Also where groups are not whole, have no member, or are no groups."""
+    same(convolved, numbers(2, 6, 5), numbers(6, 6 // max(groups, 1) or 1, 2), groups)
+
+
+@pytest.mark.parametrize("members", [1, 2, 3, 4, 0, -1])
+def test_members_are_asked_for(members: int) -> None:
+    same(weights, numbers(6, 4, 5), numbers(6, 5), members)
+    same(ranges, numbers(6, 5), numbers(6, 6), members)
+    same(shared, numbers(6, 2, 3), numbers(6, 4, 3), members)
+
+
+def test_a_loop_is_two_where_a_factor_is_of_the_group() -> None:
+    for function, arguments, names in (
+        (convolved, (numbers(2, 6, 5), numbers(6, 3, 2), 2), ["n", "o_group", "o_member", "y", "c", "k"]),
+        (weights, (numbers(3, 4, 5), numbers(6, 5), 2), ["o_group", "o_member", "c", "n"]),
+    ):
+        found = kernels(function, *arguments)
+        assert [node.index.name for node in statements(found[GROUPS]) if isinstance(node, For)] == names
+
+
+def test_loops_stay_that_need_no_groups_or_may_end_early() -> None:
+    assert GROUPS not in kernels(shared, numbers(6, 2, 3), numbers(3, 4, 3), 2)
+    assert GROUPS not in kernels(left, numbers(3, 4), numbers(6, 4), 2)
