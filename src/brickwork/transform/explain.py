@@ -33,6 +33,7 @@ from brickwork.ir.operators import Operator
 from brickwork.ir.walk import rewrite_statements, statements, substitute
 from brickwork.records import dataclass
 from brickwork.transform.checked_places import hoisted_checks, place_of
+from brickwork.transform.explain_contractions import of_batch, of_panels, of_tile
 from brickwork.transform.explanation import IN_ORDER, Choice, Explanation, Line, Part
 from brickwork.transform.guard import conjunction
 from brickwork.transform.host_device_partition import launched, partition
@@ -43,7 +44,7 @@ from brickwork.transform.privatise_reductions import copied_version
 from brickwork.transform.register_lists import LENGTHS, goes_over, list_version
 from brickwork.transform.replicate_reductions import copies_version
 from brickwork.transform.schedule.defaults import FEW_ITERATIONS
-from brickwork.transform.schedule.schedule import Contract, Rfactor, Schedule
+from brickwork.transform.schedule.schedule import Rfactor, Schedule
 from brickwork.transform.scratch import ONCE
 from brickwork.transform.spelling import spelled
 from brickwork.transform.split_recurrences import chunk_version
@@ -308,14 +309,14 @@ def _in_registers(loop: Loop, view: _View, indent: str) -> Iterator[Part]:
 
 
 def _way(loop: Loop, view: _View) -> _Way | None:
-    index, schedule = loop.node.index, view.schedule
+    index = loop.node.index
     if not view.scheduled.grid:
         return _how(loop, view)
     if view.in_block or index in view.alone:
         if index not in view.blocks.shared:
             return None
         return _Way("shared out among the threads of one block", Role.THREAD.value)
-    return _how_on_grid(loop, schedule)
+    return _how_on_grid(loop, view)
 
 
 def _updated(loop: Loop, way: _Way | None, view: _View) -> tuple[Tensor, ...]:
@@ -378,7 +379,7 @@ def _moves(loop: Loop, nests: _Nests) -> Iterator[str]:
 def _how(loop: Loop, view: _View) -> _Way | None:
     """Return how a processor runs a loop."""
     index, schedule = loop.node.index, view.schedule
-    if packed := _of_panels(index, schedule):
+    if packed := of_panels(index, schedule):
         return _Way(packed, Role.SEQUENTIAL.value if packed.startswith("in order") else Role.PARALLEL.value)
     parts: list[str] = []
     owner = next((item.loop for item in schedule.verbs if index in schedule.flat(item.loop)), None)
@@ -410,21 +411,9 @@ def _how(loop: Loop, view: _View) -> _Way | None:
     return _Way(", ".join(parts), role, max(width, 1), factors[0] if factors else 1) if parts else None
 
 
-def _of_panels(index: Symbol, schedule: Schedule) -> str:
-    """Return how a processor runs a loop of a contraction; empty for other loops."""
-    for item in schedule.verbs:
-        if isinstance(item, Contract) and index in item.rows:
-            return f"in parallel by tiles of {item.height} rows, {item.down} together"
-        if isinstance(item, Contract) and index in item.columns:
-            return f"in parallel by tiles of {item.width} columns, vectorised by {item.across}"
-        if isinstance(item, Contract) and index == item.depth:
-            return f"in order, by blocks of {item.staged} terms whose factors are packed"
-    return ""
-
-
-def _how_on_grid(loop: Loop, schedule: Schedule) -> _Way | None:
+def _how_on_grid(loop: Loop, view: _View) -> _Way | None:
     """Return how a grid runs a loop."""
-    index = loop.node.index
+    index, schedule = loop.node.index, view.schedule
     parts, roles = list[str](), list[str]()
     owner = next((item.loop for item in schedule.verbs if index in schedule.flat(item.loop)), None)
     if owner is not None and owner != index:
@@ -446,32 +435,17 @@ def _how_on_grid(loop: Loop, schedule: Schedule) -> _Way | None:
     if schedule.parallel(index):
         parts.append(_of_thread(lanes, together))
         roles.append(Role.PARALLEL.value)
-    if (tile := _of_tile(index, schedule)) is not None:
+    around = [each.node.index for each in view.nests.around.get(id(loop.node), ())]
+    if (tile := of_tile(index, schedule)) is not None:
         parts.append(tile)
         roles.append(Role.TILE.value)
+    elif view.scheduled.analysis.loops[index].independent and of_batch(loop.node, around, schedule):
+        parts.append("tiles of its own for each iteration")
+        roles.append(Role.BLOCK.value)
     if owner is not None:
         names = ", ".join(f"'{symbol.name}'" for symbol in schedule.flat(index))
         parts.append(f"as one loop over {names}")
     return _Way(", ".join(parts), " ".join(roles), lanes, together) if parts else None
-
-
-def _of_tile(index: Symbol, schedule: Schedule) -> str | None:
-    """Return how a grid runs a loop of a contraction; None for other loops."""
-    for item in schedule.verbs:
-        if not isinstance(item, Contract):
-            continue
-        for names, size, side, chunked in (
-            (item.rows, item.height, "rows", item.chunked[0]),
-            (item.columns, item.width, "columns", item.chunked[1]),
-        ):
-            if index in names:
-                staged = "copied in chunks of 16 bytes, or read by them" if chunked else "computed, element by element"
-                return f"in tiles of {size} {side}, whose factor is {staged}"
-        if index == item.depth:
-            unit = "groups of four warps (wgmma)" if item.groups else "warps (mma.sync)"
-            parts = ", in parts by the blocks of a cluster where tiles are few" if item.blocks else ""
-            return f"by matrix instructions of {unit}, {item.staged} terms at a time in {item.stages} stages{parts}"
-    return None
 
 
 def _of_thread(lanes: int, together: int) -> str:

@@ -136,6 +136,8 @@ class _Writer:
         if kind < 0.1:
             return self._codes(name, own, sums)
         axes = self._axes(own, sums)
+        if kind > 0.9:
+            axes = [self._of_group(name, *axis) if axis[0] == own[-1] else axis for axis in axes]
         places = [place for place, (text, _) in enumerate(axes) if text in {own[-1], *sums}]
         if kind < 0.2 and places:
             place = self.source.choice(places)
@@ -144,6 +146,13 @@ class _Writer:
             axes[place] = f"{name}_at[{text}]", extent + 2
         text = self._tensor(name, axes, self.source.choice(FACTORS))
         return self.source.choice((text, text, text, text, f"({text} + 1)", self._positive(text), f"2 * {text}"))
+
+    def _of_group(self, name: str, loop: str, extent: int) -> tuple[str, int]:
+        """Return which group an index is in, or its place there; an argument says how many members groups have."""
+        half, members = self.source.choice((1, 2)), self.source.choice((1, 2, 3, 4, 16, extent))
+        self._add(f"{name}_members", "float32", [half * members], "small")
+        text = f"({name}_members.shape[0] // {half})"
+        return self.source.choice(((f"{loop} // {text}", -(-extent // members)), (f"{loop} % {text}", members)))
 
     def _positive(self, text: str) -> str:
         """Return what is not below zero; NaN has no order."""

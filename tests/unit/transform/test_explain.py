@@ -241,3 +241,24 @@ def test_updates_that_one_thread_makes_are_not_atomic():
     assert {(line.role, line.atomic) for line in lines} == {("sequential", ())}
     assert "atomic" not in explain(scheduled).text()
     assert not [node for node in walk(scheduled.kernel.body) if isinstance(node, Store) and node.combine is not None]
+
+
+def products_of_batches(x: torch.Tensor) -> torch.Tensor:
+    n = x.shape[1] // x.shape[0]
+    out = x.new_empty(x.shape[0], n, n)
+    for b in range(x.shape[0]):
+        for i in range(n):
+            for j in range(n):
+                s = 0.0
+                for k in range(n):
+                    s += x[b, i * n + k] * x[b, k * n + j]
+                out[b, i, j] = s
+    return out
+
+
+def test_loops_that_both_factors_of_a_contraction_go_with_have_tiles_of_their_own():
+    signature = Signature((MATRIX,), device="cuda", narrow=True, aligned=True)
+    _, (scheduled, *_) = schedule_program(lower(define(products_of_batches), signature), cuda_target((9, 0)))
+    text = explain(scheduled).text()
+    assert "for b" in text.partition("in tiles of")[0].splitlines()[-2]
+    assert "for b" in next(line for line in text.splitlines() if "tiles of its own for each iteration" in line)
