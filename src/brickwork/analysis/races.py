@@ -497,7 +497,9 @@ def _conflict(facts: Facts, loop: Loop, first: Access, second: Access, formulas:
     values = {monomial[0]: value for monomial, value in point.items() if len(monomial) == 1}
     mine = _iteration(first, values, loop, moved=False)
     other = _iteration(second, values, loop, moved=True)
-    text = f"{first.tensor.name}[{', '.join(str(_evaluate(axis, values)) for axis in first.axes)}]"
+    text = (
+        f"{first.tensor.name}[{', '.join(str(_evaluate(axis, values)) for axis in first.axes[first.tensor.added :])}]"
+    )
     sentence = (
         f"line {first.loc.line} stores into {text} with {_spell(mine)},"
         f" and {where} {verb} the same element with {_spell(other)}"

@@ -289,7 +289,8 @@ def _outside(node: Node, tensor: Tensor, memory: Memory, values: Sequence[int], 
     axis = next(axis for axis, value in enumerate(values) if not 0 <= value < sizes[axis])
     name = f"{'list' if tensor.is_local else 'tensor'} '{tensor.name}'"
     given = values[axis] - sizes[axis] if values[axis] < 0 else values[axis]  # A negative index counts from the end.
-    where = f"dimension {axis} of {name} with size {sizes[axis]} (shape {memory.sizes[: tensor.type.axes]})"
+    shape = memory.sizes[tensor.added : tensor.type.axes]
+    where = f"dimension {axis - tensor.added} of {name} with size {sizes[axis]} (shape {shape})"
     return IndexError(f"index {given} is out of bounds for {where} ({chain(node.loc)})")
 
 

@@ -56,13 +56,15 @@ class Symbol:
 class Tensor:
     """A tensor argument, one that the host part allocates, or a `Local`. `number` is unique in its program.
 
-    `sizes` are the extents of a `Local`, and empty for all others.
+    `sizes` are the extents of a `Local`, and empty for all others. `added` of the first axes are a transform's, of
+    which messages do not speak.
     """
 
     name: str
     number: int
     type: TensorType
     sizes: tuple[int, ...] = ()
+    added: int = 0
 
     def __hash__(self) -> int:
         """Return the number, made so that variables have others."""

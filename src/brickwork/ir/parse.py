@@ -143,7 +143,8 @@ class _Reader:
                 axis = _whole(options["unit_axis"]) if "unit_axis" in options else None
                 kind = TensorType(dtype, _whole(call.args[3]), "contiguous" in options, axis, "pairs" in options)
                 sizes = tuple(map(_whole, _items(options["sizes"]))) if "sizes" in options else ()
-                self.tensors[name] = Tensor(_text(call.args[0]), _whole(call.args[1]), kind, sizes)
+                added = _whole(options["added"]) if "added" in options else 0
+                self.tensors[name] = Tensor(_text(call.args[0]), _whole(call.args[1]), kind, sizes, added)
         return []
 
     def parameter(self, node: ast.expr) -> Parameter:

@@ -157,6 +157,7 @@ def _declare_tensor(tensor: Tensor) -> str:
     )
     flags += ", pairs=True" if kind.pairs else ""
     flags += f", sizes={tensor.sizes!r}" if tensor.sizes else ""
+    flags += f", added={tensor.added}" if tensor.added else ""
     arguments = f"{tensor.name!r}, {tensor.number}, {kind.dtype}, {kind.rank}{flags}"
     return f"{tensor_name(tensor)} = tensor({arguments})"
 

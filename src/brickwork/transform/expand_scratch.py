@@ -5,15 +5,24 @@
         for k in range(d): tmp[k] = x[i, k]    ->       for k in range(d): tmp[i, k] = x[i, k]
         y[i] = median(tmp)                              y[i] = median(tmp[i])
 
-For grids, and for tensors with more elements than a thread has room for (`privatise.py`): the iterations are
-independent then, and threads of a block may share the loops inside them. Invariant: the expanded kernel runs where all
-such tensors together take no more than `Target.scratch_bytes`; elsewhere the kernel runs as it was. A list with as many
-items is such a tensor where few threads would each have one.
+For tensors with more elements than a thread has room for (`privatise.py`), and on processors for those whose accesses
+are checked, too. On grids each iteration has a part: the iterations are independent then, and threads of a block may
+share the loops inside them. On processors each of a few pieces of the outermost loop has one, every so manieth
+iteration, which stays in the caches:
+
+    for p in range(PIECES):
+        for t in range((n - p + PIECES - 1) // PIECES):
+            i = p + PIECES * t
+            for k in range(d): tmp[p, k] = x[i, k]
+            y[i] = median(tmp[p])
+
+Invariant: the expanded kernel runs where all such tensors together take no more than `Target.scratch_bytes`; elsewhere
+the kernel runs as it was. On grids a list with as many items is such a tensor where few threads would each have one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from math import prod
@@ -23,8 +32,9 @@ from brickwork.analysis.isl import Solver
 from brickwork.analysis.polyhedral_model import Loop
 from brickwork.analysis.races import Facts
 from brickwork.analysis.scalars import live_after_loops
+from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
-from brickwork.ir.dtypes import BOOL
+from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Allocate,
@@ -38,52 +48,74 @@ from brickwork.ir.nodes import (
     Local,
     Node,
     Program,
+    Read,
     Size,
     Statement,
     Store,
     Symbol,
     Tensor,
+    While,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, statements, walk
+from brickwork.ir.walk import (
+    assigned_symbols,
+    read_symbols,
+    rewrite,
+    rewrite_loops,
+    rewrite_statements,
+    statements,
+    walk,
+)
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.explanation import OTHERWISE
 from brickwork.transform.free_variables import fresh_names, with_body
-from brickwork.transform.privatise import ROOM, OwnerFinder, scratch_of
+from brickwork.transform.privatise import ROOM, OwnerFinder, copied_extents, scratch_of
 from brickwork.transform.scratch import Names
 from brickwork.transform.tensors import dense_type
 
 EXPANDED = "_expanded"
 """Ends the name of a kernel whose scratch tensors have parts for iterations."""
+PIECES = 64
+"""Pieces of a loop on processors: their threads, or a multiple."""
+FEWEST = 16
+"""Fewest iterations in pieces of a loop, where threads could share the loops inside instead."""
 REMARK = f"where a scratch tensor has more than {ROOM} elements, and there is room for one for each iteration"
-"""What `explain` says of it."""
+"""What `explain` says of it on a grid."""
 FEW = "where few threads would have a list each, and there is room for one for each iteration"
 """The same of a kernel whose lists are in memory."""
+IN_PIECES = f"where scratch tensors are large and the loop around is long, whose {PIECES} pieces have one each"
+"""What `explain` says of it on a processor."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Expansion:
-    """A tensor, the loops that each give it an axis, by the owners that they stand around, and the axes' extents."""
+    """A tensor, the loops that each give it an axis, by the owners that they stand around, and the axes' extents.
+
+    On a processor that is the outermost of them alone, with an axis for its pieces. `large` says where the tensor has
+    more elements than an iteration has room for.
+    """
 
     tensor: Tensor
     loops: Mapping[Symbol, tuple[For, ...]]
     extents: tuple[Expression, ...]
+    large: Expression
 
 
 def with_expanded_scratch(program: Program, target: Target) -> tuple[Program, dict[str, str]]:
     """Return the program with kernels of their own for scratch tensors of many elements, and remarks on those."""
-    scratch = scratch_of(program) if target.grid else frozenset[Tensor]()
+    scratch = scratch_of(program)
     sizes = {node.tensor: node.sizes for node in walk(program.body) if isinstance(node, Allocate)}
     names: Names | None = None
     made: dict[str, str] = {}
     body: list[Statement] = []
     for statement in program.body:
-        found = _expansions(statement.kernel, scratch, sizes) if isinstance(statement, Launch) else ()
+        found = _expansions(statement.kernel, scratch, sizes, grid=target.grid) if isinstance(statement, Launch) else ()
         if isinstance(statement, Launch) and found:
             names = names or fresh_names(program)
-            body.append(_apart(statement, found, sizes, names, target.scratch_bytes))
-            made |= {f"{statement.kernel.name}{EXPANDED}": REMARK, statement.kernel.name: OTHERWISE}
+            body.append(_apart(statement, found, sizes, names, target))
+            remark = REMARK if target.grid else IN_PIECES
+            made |= {f"{statement.kernel.name}{EXPANDED}": remark, statement.kernel.name: OTHERWISE}
         elif isinstance(statement, Launch) and target.grid and (lists := _long_lists(statement.kernel)):
             names = names or fresh_names(program)
             changed = _of_lists(statement, lists, names, target)
@@ -122,10 +154,10 @@ def _of_lists(launch: Launch, lists: Sequence[Tensor], names: Names, target: Tar
         tensor, made = names.tensor(item.name, item.type.dtype, *item.sizes)
         sizes[tensor] = made.sizes
         kernel = _in_memory(kernel, item, tensor)
-    found = _expansions(kernel, frozenset(sizes), sizes)
+    found = _expansions(kernel, frozenset(sizes), sizes, grid=True)
     if {item.tensor for item in found} != sizes.keys():
         return None
-    choice = _apart(replace(launch, kernel=kernel), found, sizes, names, target.scratch_bytes)
+    choice = _apart(replace(launch, kernel=kernel), found, sizes, names, target)
     rows = reduce(lambda a, b: build.apply("maximum", a, b), (build.product(item.extents) for item in found))
     few = build.apply("lt", rows, build.integer(target.threads // 2))
     return replace(choice, condition=build.apply("logical_and", few, choice.condition), otherwise=(launch,))
@@ -150,17 +182,24 @@ def _in_memory(kernel: Kernel, item: Tensor, tensor: Tensor) -> Kernel:
 
 
 def _expansions(
-    kernel: Kernel, scratch: frozenset[Tensor], sizes: Mapping[Tensor, Sequence[Expression]]
+    kernel: Kernel, scratch: frozenset[Tensor], sizes: Mapping[Tensor, Sequence[Expression]], *, grid: bool
 ) -> tuple[_Expansion, ...]:
     """Return the tensors that stand in the way of independent iterations, as they can be expanded."""
     used = frozenset(item for item in kernel.tensors if item in scratch and _is_used_in_loops(kernel.body, item))
-    large = frozenset(item for item in used if not build.is_constant(_is_large(sizes[item]), 0))
-    if kernel.may_alias or not large:
+    if kernel.may_alias or not used:
+        return ()
+    candidates = [item for item in used if not build.is_constant(_is_large(sizes[item]), 0)]
+    if not candidates:
         return ()
     analysis = analyse(kernel)
+    large = {
+        item: _is_large(sizes[item]) if grid else _has_no_room(kernel, item, sizes[item], analysis)
+        for item in candidates
+    }
+    large = {item: condition for item, condition in large.items() if not build.is_constant(condition, 0)}
     facts = Facts(analysis.model, Solver(), analysis.bounds)
     # Those of few elements are copied for each iteration (`privatise.py`), and in the way of nothing then.
-    finder = OwnerFinder(facts, live_after_loops(kernel.body), used, updates=True)
+    finder = OwnerFinder(facts, live_after_loops(kernel.body), used, updates=grid)
     found: list[_Expansion] = []
     for tensor in sorted(large, key=lambda item: item.number):
         owners = finder.owners(kernel.body, tensor) or ()
@@ -168,16 +207,54 @@ def _expansions(
             continue
         loops = {owner.index: _around(owner, finder, facts.model.loops, kernel) for owner in owners}
         ranks = {len(each) for each in loops.values()}
-        if len(ranks) == 1 and 0 not in ranks:
+        if not grid and 0 not in ranks:
+            outermost = {index: each[:1] for index, each in loops.items()}
+            long = [_is_long(loop, analysis) for (loop,) in outermost.values()]
+            condition = reduce(lambda one, other: build.apply("logical_and", one, other), long, large[tensor])
+            found.append(_Expansion(tensor, outermost, (build.integer(PIECES),), condition))
+        elif grid and len(ranks) == 1 and all(loops[owner.index][-1:] == (owner,) for owner in owners):
             columns = zip(*loops.values(), strict=True)
             extents = tuple(reduce(lambda a, b: build.apply("maximum", a, b), map(_trips, each)) for each in columns)
-            found.append(_Expansion(tensor, loops, extents))
+            found.append(_Expansion(tensor, loops, extents, large[tensor]))
     return tuple(found)
 
 
 def _is_large(sizes: Sequence[Expression]) -> Expression:
-    """Return whether a tensor has more elements than a thread has room for."""
+    """Return whether a tensor has more elements than a thread of a grid has room for."""
     return build.apply("gt", build.product(sizes), build.integer(ROOM))
+
+
+def _has_no_room(kernel: Kernel, tensor: Tensor, sizes: Sequence[Expression], analysis: Analysis) -> Expression:
+    """Return whether a tensor has more elements than an iteration on a processor can have copies of."""
+    extents = copied_extents(kernel, tensor, analysis, grid=False)
+    if not extents:
+        return build.constant(True, BOOL)
+    beyond = (build.apply("gt", size, build.integer(extent)) for size, extent in zip(sizes, extents, strict=True))
+    return reduce(lambda one, other: build.apply("logical_or", one, other), beyond, build.constant(False, BOOL))
+
+
+def _is_long(loop: For, analysis: Analysis) -> Expression:
+    """Return whether a loop has more iterations than pay: loops inside that could share its work do not, in pieces."""
+    deepest: dict[int, bool] = {}
+    for depth, shared in _places(loop.body, analysis, 0, shared=False):
+        deepest[depth] = deepest.get(depth, True) and shared
+    least = FEWEST if deepest[max(deepest)] else 2
+    return build.apply("ge", _trips(loop), build.integer(least))
+
+
+def _places(block: Block, analysis: Analysis, depth: int, *, shared: bool) -> Iterator[tuple[int, bool]]:
+    """Yield how many loops stand around each part of a block, and whether the iterations of one are independent."""
+    yield depth, shared
+    for statement in block:
+        match statement:
+            case For(index=index, body=body):
+                yield from _places(body, analysis, depth + 1, shared=shared or analysis.loops[index].independent)
+            case If(then=then, otherwise=otherwise):
+                yield from _places((*then, *otherwise), analysis, depth, shared=shared)
+            case While(prelude=prelude, body=body):
+                yield from _places((*prelude, *body), analysis, depth + 1, shared=shared)
+            case _:
+                pass
 
 
 def _is_used_in_loops(body: Block, tensor: Tensor) -> bool:
@@ -199,18 +276,10 @@ def _are_all_inside(kernel: Kernel, tensor: Tensor, owners: Sequence[For]) -> bo
 
 @legality
 def _around(owner: For, finder: OwnerFinder, loops: Sequence[Loop], kernel: Kernel) -> tuple[For, ...]:
-    """Return the loops that stand around an owner, and itself, whose iterations are apart; none if that is not one.
-
-    The host must know how many iterations each has.
-    """
+    """Return the loops around an owner, and itself, that may own it, and of which the host knows how long they are."""
     nest = [loop.node for loop in loops if owner.index in _indices(loop.node)]
     known = frozenset(kernel.scalars) - assigned_symbols(kernel.body)
-    chosen = tuple(
-        node
-        for node in nest
-        if read_symbols((node.start, node.stop)) <= known and finder.is_apart(node, finder.tensors)
-    )
-    return chosen if any(node.index == owner.index for node in chosen) else ()
+    return tuple(node for node in nest if read_symbols((node.start, node.stop)) <= known and finder.is_owner(node))
 
 
 def _indices(loop: For) -> set[Symbol]:
@@ -229,30 +298,35 @@ def _apart(
     found: Sequence[_Expansion],
     sizes: Mapping[Tensor, Sequence[Expression]],
     names: Names,
-    most: int,
+    target: Target,
 ) -> If:
-    """Return the launch of the expanded kernel where its tensors are large, and take no more than `most` bytes."""
+    """Return the launch of the expanded kernel where its tensors are large, and take no more bytes than they may."""
     kernel = launch.kernel
     made: list[Allocate] = []
     large, total = build.constant(False, BOOL), build.integer(0)
+    pieces: dict[Symbol, Symbol] = {}
     for item in found:
         extents = (*item.extents, *sizes[item.tensor])
-        whole = replace(
-            item.tensor, number=next(names.tensors), type=dense_type(item.tensor.type.dtype, len(extents)), sizes=()
-        )
+        kind = dense_type(item.tensor.type.dtype, len(extents))
+        added = item.tensor.added + len(item.extents)
+        whole = replace(item.tensor, number=next(names.tensors), type=kind, sizes=(), added=added)
         made.append(Allocate(tensor=whole, sizes=extents))
-        kernel = _expanded(kernel, item, whole)
-        large = build.apply("logical_or", large, _is_large(sizes[item.tensor]))
+        if not target.grid:
+            cut = {loop.index: loop for loops in item.loops.values() for loop in loops}
+            pieces |= {index: _piece(index, names) for index in cut if index not in pieces}
+        kernel = _expanded(kernel, item, whole, pieces)
+        large = build.apply("logical_or", large, item.large)
         total = build.add(total, build.apply("mul", build.product(extents), build.integer(whole.type.dtype.size)))
-    kernel = replace(kernel, name=f"{kernel.name}{EXPANDED}")
-    fits = build.apply("le", total, build.integer(most))
+    body = rewrite_loops(kernel.body, {*pieces}, lambda loop: (_in_pieces(loop, pieces[loop.index], names),))
+    kernel = replace(kernel, name=f"{kernel.name}{EXPANDED}", body=body)
+    fits = build.apply("le", total, build.integer(target.scratch_bytes))
     condition = build.apply("logical_and", large, fits)
     return If(condition=condition, then=(*made, replace(launch, kernel=kernel)), otherwise=(launch,))
 
 
 @legality
-def _expanded(kernel: Kernel, found: _Expansion, whole: Tensor) -> Kernel:
-    """Return a kernel with a part of `whole` for each iteration in place of a tensor."""
+def _expanded(kernel: Kernel, found: _Expansion, whole: Tensor, pieces: Mapping[Symbol, Symbol]) -> Kernel:
+    """Return a kernel with a part of `whole` for each iteration in place of a tensor, or for each of the `pieces`."""
     added = len(found.extents)
 
     def resized(node: Node) -> Node:
@@ -263,7 +337,11 @@ def _expanded(kernel: Kernel, found: _Expansion, whole: Tensor) -> Kernel:
     def owned(statement: Statement) -> Block:
         if not isinstance(statement, For) or statement.index not in found.loops:
             return (statement,)
-        own = tuple(build.sub(build.read(loop.index), loop.start) for loop in found.loops[statement.index])
+        loops = found.loops[statement.index]
+        own = tuple(
+            build.read(pieces[loop.index]) if pieces else build.sub(build.read(loop.index), loop.start)
+            for loop in loops
+        )
 
         def visit(node: Node) -> Node:
             match node:
@@ -280,3 +358,25 @@ def _expanded(kernel: Kernel, found: _Expansion, whole: Tensor) -> Kernel:
     facts = [build.apply("eq", build.size(whole, axis), extent) for axis, extent in enumerate(found.extents)]
     facts += [rewrite(fact, resized) for fact in kernel.facts]
     return with_body(kernel, body, facts)
+
+
+def _piece(index: Symbol, names: Names) -> Symbol:
+    return Symbol(f"{index.name}_piece", next(names.symbols), INT64)
+
+
+@legality
+def _in_pieces(loop: For, piece: Symbol, names: Names) -> For:
+    """Return a loop as one over pieces, each with every so manieth iteration."""
+    turn = Symbol(loop.index.name, next(names.symbols), loop.index.dtype)
+    place = build.add(build.read(piece), build.mul(build.integer(PIECES), build.read(turn)))
+    index = build.add(loop.start, place)
+
+    def visit(node: Node) -> Node:
+        return index if isinstance(node, Read) and node.symbol == loop.index else node
+
+    rest = build.sub(build.add(_trips(loop), build.integer(PIECES - 1)), build.read(piece))
+    stop = build.apply("floordiv", rest, build.integer(PIECES))
+    inner = replace(
+        loop, index=turn, start=build.integer(0), stop=stop, body=tuple(rewrite(item, visit) for item in loop.body)
+    )
+    return For(index=piece, start=build.integer(0), stop=build.integer(PIECES), body=(inner,), loc=loop.loc)

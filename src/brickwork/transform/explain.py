@@ -510,7 +510,7 @@ def _access_lines(scheduled: ScheduledKernel) -> Iterator[str]:
     for access in analysis.accesses:
         for axis in range(len(access.axes)):
             verdict = analysis.bounds[access.number, axis]
-            what = f"{access.loc}: index {axis} of '{access.tensor.name}'"
+            what = f"{access.loc}: index {axis - access.tensor.added} of '{access.tensor.name}'"
             if verdict.bound is Bound.CHECKED and place_of(access.loc, access.tensor, axis) in hoisted:
                 yield f"  {what} {_verb(access)} is tested before the loop where that is possible, else checked"
             elif verdict.bound is Bound.CHECKED:

@@ -146,13 +146,13 @@ def _index_check(node: Load | Store, axis: int, index: Expression) -> Check:
 def index_check(node: Load | Store, axis: int, user: Expression, condition: Expression) -> Check:
     """Return the check of an index of an access, which says the user's index where the condition does not hold."""
     size = build.size(node.tensor, axis)
-    rank = node.tensor.type.axes
+    places = range(node.tensor.added, node.tensor.type.axes)
     sizes: tuple[Expression, ...] = (size,)
     shape = ""
-    if rank <= SHAPE_LIMIT:
-        sizes = (size, *(build.size(node.tensor, place) for place in range(rank)))
-        fields = ", ".join(f"{{{place + 2}}}" for place in range(rank))
-        shape = f" (shape ({fields}{',' if rank == 1 else ''}))"
+    if len(places) <= SHAPE_LIMIT:
+        sizes = (size, *(build.size(node.tensor, place) for place in places))
+        fields = ", ".join(f"{{{place + 2}}}" for place in range(len(places)))
+        shape = f" (shape ({fields}{',' if len(places) == 1 else ''}))"
     name = f"{'list' if node.tensor.is_local else 'tensor'} '{node.tensor.name}'"
-    message = f"index {{0}} is out of bounds for dimension {axis} of {name} with size {{1}}{shape}"
+    message = f"index {{0}} is out of bounds for dimension {axis - node.tensor.added} of {name} with size {{1}}{shape}"
     return Check(condition=condition, failure=Failure(FailureKind.INDEX, message), values=(user, *sizes), loc=node.loc)

@@ -102,8 +102,7 @@ def privatise(
 
     `analysis` is of this kernel.
     """
-    known = {tensor: found for tensor in scratch if (found := _extents(kernel, tensor, analysis, grid=grid))}
-    sizes = {tensor: each for tensor, each in known.items() if prod(each) * tensor.type.dtype.size <= LARGEST}
+    sizes = {tensor: found for tensor in scratch if (found := copied_extents(kernel, tensor, analysis, grid=grid))}
     if kernel.may_alias or not sizes:
         return kernel, analysis
     facts = Facts(analysis.model, Solver(), analysis.bounds)
@@ -135,7 +134,7 @@ def owned(kernel: Kernel, analysis: Analysis, scratch: frozenset[Tensor]) -> dic
     Each iteration fills them before it reads them. `analysis` is of this kernel.
     """
     facts = Facts(analysis.model, Solver(), analysis.bounds)
-    finder = OwnerFinder(facts, live_after_loops(kernel.body), scratch, updates=True)
+    finder = OwnerFinder(facts, live_after_loops(kernel.body), scratch, updates=True, independent=False)
     found: dict[Symbol, tuple[Tensor, ...]] = {}
     for tensor in sorted(scratch, key=lambda item: item.number):
         for loop in finder.owners(kernel.body, tensor) or ():
@@ -145,7 +144,7 @@ def owned(kernel: Kernel, analysis: Analysis, scratch: frozenset[Tensor]) -> dic
 
 
 @legality
-def _extents(kernel: Kernel, tensor: Tensor, analysis: Analysis, *, grid: bool) -> tuple[int, ...]:
+def copied_extents(kernel: Kernel, tensor: Tensor, analysis: Analysis, *, grid: bool) -> tuple[int, ...]:
     """Return the extents of copies of a tensor with elements of a value type; none where there can be none."""
     if tensor.type.dtype not in VALUE_DTYPES:
         return ()
@@ -156,7 +155,7 @@ def _extents(kernel: Kernel, tensor: Tensor, analysis: Analysis, *, grid: bool) 
     unknown = tensor.type.rank - len(known)
     side = 1 << (room.bit_length() - 1) // unknown if unknown and room else 0
     extents = tuple(known.get(axis, side) for axis in range(tensor.type.rank))
-    return extents if all(extents) else ()
+    return extents if all(extents) and prod(extents) * tensor.type.dtype.size <= LARGEST else ()
 
 
 def _room(tensor: Tensor, *, grid: bool) -> int:
@@ -210,10 +209,12 @@ class OwnerFinder:
     tensors: frozenset[Tensor]
     updates: bool = False
     """Whether updates of elements, which threads of a grid may make at once, are in the way of nothing."""
+    independent: bool = True
+    """Whether a loop is no owner that carries another one of the tensors from iteration to iteration."""
 
     @legality
     def owners(self, block: Block, tensor: Tensor) -> list[For] | None:
-        """Return the innermost independent loops in a block that hold all reads of a tensor, or None."""
+        """Return the innermost loops in a block that hold all reads of a tensor and may own it, or None."""
         found: list[For] = []
         for statement in block:
             if tensor not in effects(statement).loads:
@@ -222,7 +223,7 @@ class OwnerFinder:
             match statement:
                 case For(body=body):
                     inner = self.owners(body, tensor)
-                    if inner is None and self.is_apart(statement, self.tensors) and self.fills(body, tensor, ()):
+                    if inner is None and self.is_owner(statement) and self.fills(body, tensor, ()):
                         inner = [statement]
                 case If(condition=condition, then=then, otherwise=otherwise) if not _reads((condition,), tensor):
                     first, second = self.owners(then, tensor), self.owners(otherwise, tensor)
@@ -235,6 +236,17 @@ class OwnerFinder:
                 return None
             found.extend(inner)
         return found
+
+    @legality
+    def is_owner(self, node: For) -> bool:
+        """Whether the iterations of a loop are independent once each has those of the tensors that it fills itself."""
+        if not self.is_apart(node, self.tensors):
+            return False
+        if not self.independent:
+            return True
+        used = {access.tensor for access in self.facts.model.accesses}
+        filled = frozenset(item for item in self.tensors & used if self.fills(node.body, item, ()))
+        return filled == self.tensors or self.is_apart(node, filled)
 
     def is_shared(self, node: For, tensor: Tensor) -> bool:
         """Whether iterations meet in a tensor: one of which each iteration has a part of its own needs no copies."""
