@@ -1,48 +1,69 @@
 """The user's word that iterations are independent: taken where the analysis cannot decide, refused where it is refuted.
 
-Invariant: a loop with a conflict that is certain never runs in parallel.
+Invariant: a loop with a conflict that is certain never runs in parallel. The user's word is not about scratch tensors
+that nothing outside of the loop uses: to whoever makes them in it they are new in each iteration.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
+from brickwork.analysis.isl import Solver
+from brickwork.analysis.races import Facts, find_race
 from brickwork.analysis.verdicts import Analysis, ConflictKind, LoopVerdict
 from brickwork.diagnostics.diagnostic import Diagnostic, Note
 from brickwork.diagnostics.errors import RaceError
-from brickwork.ir.nodes import For, Kernel
+from brickwork.ir.nodes import For, Kernel, Load, Store, Tensor
 from brickwork.ir.walk import walk
-from brickwork.legality import legality
+from brickwork.legality import hazard, legality
 
 
 @legality
-def take_claims(kernel: Kernel, analysis: Analysis) -> Analysis:
-    """Return the analysis with undecided claims believed; raises RaceError for refuted ones."""
+def take_claims(kernel: Kernel, analysis: Analysis, scratch: frozenset[Tensor] = frozenset()) -> Analysis:
+    """Return the analysis with undecided claims believed; raises RaceError for refuted ones.
+
+    Loops whose iterations meet in `scratch` tensors of their own stay in order.
+    """
     refused: list[Diagnostic] = []
     for node in walk(kernel.body):
-        if not isinstance(node, For) or not node.claimed:
+        if not isinstance(node, For) or not node.claimed or _meets_in_scratch(node, kernel, analysis, scratch):
             continue
         verdict = analysis.loops[node.index]
         if verdict.conflict is not None and verdict.conflict.refuted:
             refused.append(_refusal(node, verdict))
     if refused:
         raise RaceError(refused)
-    return believe_claims(kernel, analysis)
+    return believe_claims(kernel, analysis, scratch)
 
 
 @legality
-def believe_claims(kernel: Kernel, analysis: Analysis) -> Analysis:
-    """Return the analysis with undecided claims believed."""
+def believe_claims(kernel: Kernel, analysis: Analysis, scratch: frozenset[Tensor] = frozenset()) -> Analysis:
+    """Return the analysis with undecided claims believed, but for loops that meet in `scratch` tensors of their own."""
     loops = dict(analysis.loops)
     for node in walk(kernel.body):
-        if not isinstance(node, For) or not node.claimed:
+        if not isinstance(node, For) or not node.claimed or _meets_in_scratch(node, kernel, analysis, scratch):
             continue
         verdict = loops[node.index]
         conflict = verdict.conflict
         if conflict is not None and not conflict.refuted and conflict.kind is ConflictKind.ELEMENTS:
             loops[node.index] = replace(verdict, independent=True)
     return replace(analysis, loops=loops)
+
+
+@hazard
+def _meets_in_scratch(node: For, kernel: Kernel, analysis: Analysis, scratch: frozenset[Tensor]) -> bool:
+    """Whether iterations meet in a `scratch` tensor that nothing but this loop uses."""
+    inside = Counter(item.tensor for item in walk(node) if isinstance(item, Load | Store))
+    all_of_it = Counter(item.tensor for item in walk(kernel.body) if isinstance(item, Load | Store))
+    own = {tensor for tensor in scratch if 0 < inside[tensor] == all_of_it[tensor]}
+    if not own:
+        return False
+    accesses = tuple(item for item in analysis.model.accesses if item.tensor in own)
+    facts = Facts(replace(analysis.model, accesses=accesses), Solver(), analysis.bounds)
+    loop = next(item for item in analysis.model.loops if item.node.index == node.index)
+    return find_race(facts, loop, may_alias=False) is not None
 
 
 def _refusal(loop: For, verdict: LoopVerdict) -> Diagnostic:

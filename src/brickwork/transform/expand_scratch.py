@@ -71,15 +71,12 @@ from brickwork.target.target import Target
 from brickwork.transform.explanation import OTHERWISE
 from brickwork.transform.free_variables import fresh_names, with_body
 from brickwork.transform.privatise import ROOM, OwnerFinder, copied_extents, scratch_of
+from brickwork.transform.privatise_reductions import PIECES
 from brickwork.transform.scratch import Names
 from brickwork.transform.tensors import dense_type
 
 EXPANDED = "_expanded"
 """Ends the name of a kernel whose scratch tensors have parts for iterations."""
-PIECES = 64
-"""Pieces of a loop on processors: their threads, or a multiple."""
-FEWEST = 16
-"""Fewest iterations in pieces of a loop, where threads could share the loops inside instead."""
 REMARK = f"where a scratch tensor has more than {ROOM} elements, and there is room for one for each iteration"
 """What `explain` says of it on a grid."""
 FEW = "where few threads would have a list each, and there is room for one for each iteration"
@@ -234,11 +231,11 @@ def _has_no_room(kernel: Kernel, tensor: Tensor, sizes: Sequence[Expression], an
 
 
 def _is_long(loop: For, analysis: Analysis) -> Expression:
-    """Return whether a loop has more iterations than pay: loops inside that could share its work do not, in pieces."""
+    """Return whether pieces of a loop pay, half of which have iterations where threads could share loops inside."""
     deepest: dict[int, bool] = {}
     for depth, shared in _places(loop.body, analysis, 0, shared=False):
         deepest[depth] = deepest.get(depth, True) and shared
-    least = FEWEST if deepest[max(deepest)] else 2
+    least = PIECES // 2 if deepest[max(deepest)] else 2
     return build.apply("ge", _trips(loop), build.integer(least))
 
 
@@ -379,4 +376,11 @@ def _in_pieces(loop: For, piece: Symbol, names: Names) -> For:
     inner = replace(
         loop, index=turn, start=build.integer(0), stop=stop, body=tuple(rewrite(item, visit) for item in loop.body)
     )
-    return For(index=piece, start=build.integer(0), stop=build.integer(PIECES), body=(inner,), loc=loop.loc)
+    return For(
+        index=piece,
+        start=build.integer(0),
+        stop=build.integer(PIECES),
+        body=(inner,),
+        claimed=loop.claimed,
+        loc=loop.loc,
+    )

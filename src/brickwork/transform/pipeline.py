@@ -207,7 +207,7 @@ def schedule_kernel(
     written = kernel = note_places(replace(kernel, body=without_continue(kernel.body)) if target.grid else kernel)
     as_written = cache(lambda: analyse(written))
     kernel, analysis, rests, moved = _freed(written, as_written, target, scratch, given)
-    analysis = take_claims(kernel, analysis)
+    analysis = take_claims(kernel, analysis, scratch)
     analysis = find_updates(kernel, analysis, claimed=not target.grid)
     fixed, less = guards(analysis), known if target.grid else None
     fixed = fixed if target.grid else (*fixed, *kernel.facts)
@@ -227,7 +227,7 @@ def schedule_kernel(
     versions = tuple(replace(item, part=place) for place, way in enumerate(ways) for item in way.versions)
     held = dict.fromkeys(item for each in (analysis, *rests) for item in guards(each))
     if rests and held:
-        careful, slow = _careful(written, believe_claims(written, as_written()), target)
+        careful, slow = _careful(written, believe_claims(written, as_written(), scratch), target)
     else:
         careful, slow = _careful(kernel, analysis, target)
     body = with_guard(conjunction(held), fast, careful, GUARDS)

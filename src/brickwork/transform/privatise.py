@@ -102,7 +102,11 @@ def privatise(
 
     `analysis` is of this kernel.
     """
-    sizes = {tensor: found for tensor in scratch if (found := copied_extents(kernel, tensor, analysis, grid=grid))}
+    sizes = {
+        tensor: found
+        for tensor in scratch
+        if not tensor.added and (found := copied_extents(kernel, tensor, analysis, grid=grid))
+    }
     if kernel.may_alias or not sizes:
         return kernel, analysis
     facts = Facts(analysis.model, Solver(), analysis.bounds)
@@ -124,7 +128,8 @@ def privatise(
     changed = replace(kernel, body=_without_idle_stores(body, frozenset(owners), analysis))
     found = analyse(changed)
     loops = (find_updates(changed, found) if grid else found).loops
-    proved = all(loops[index].independent for index in copies)
+    claimed = {loop.index for each in owners.values() for loop in each if loop.claimed}
+    proved = all(index in claimed or loops[index].independent for index in copies)
     return (changed, found) if proved else (kernel, analysis)
 
 
@@ -253,14 +258,21 @@ class OwnerFinder:
         return not self.is_apart(node, self.tensors - {tensor})
 
     def is_apart(self, node: For, tensors: frozenset[Tensor]) -> bool:
-        """Whether nothing but these tensors is in the way of independent iterations."""
+        """Whether nothing but these tensors is in the way of independent iterations.
+
+        Where the user says that those are, that is of all but scratch tensors, which are new in each.
+        """
         loop = next(item for item in self.facts.model.loops if item.node.index == node.index)
         if loop.leaves or effects(node.body).rebinds:
             return False
         if scalar_verdict(node, self.live[node.index])[1] is not None:
             return False
         free = tensors | self.updated(node) if self.updates else tensors
-        others = tuple(item for item in self.facts.model.accesses if item.tensor not in free)
+        others = tuple(
+            item
+            for item in self.facts.model.accesses
+            if item.tensor not in free and (item.tensor in self.tensors or not node.claimed)
+        )
         facts = replace(self.facts, model=replace(self.facts.model, accesses=others))
         return find_race(facts, loop, may_alias=False) is None
 

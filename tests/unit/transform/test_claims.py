@@ -4,14 +4,19 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
+import brickwork as bw
 from brickwork.analysis.analyse import analyse
 from brickwork.diagnostics.errors import RaceError
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, INT64
-from brickwork.ir.nodes import Break
+from brickwork.ir.nodes import Break, For, Launch
+from brickwork.ir.walk import walk
 from brickwork.transform.claims import believe_claims, take_claims
+from brickwork.transform.privatise import scratch_of
 from support.kernels_ir import KernelBuilder, apply, size, value
+from support.lowering import memory, program_of
 
 
 def made(kind: str, *, claimed: bool = True):
@@ -47,3 +52,58 @@ def test_claims_that_are_believed(kind: str):
 def test_loops_that_are_not_claimed_stay_as_they_were(kind: str):
     index, kernel, analysis = made(kind, claimed=False)
     assert not take_claims(kernel, analysis).loops[index].independent
+
+
+def scattered(x: torch.Tensor, at: torch.Tensor):
+    out = torch.zeros_like(x)
+    for i in bw.prange(x.shape[0]):
+        s = torch.empty(x.shape[1], dtype=torch.float64)
+        for j in range(x.shape[1]):
+            s[at[j]] = x[i, j]
+        for j in range(x.shape[1]):
+            out[i, j] = s[at[j]]
+    return out
+
+
+def shared(x: torch.Tensor, at: torch.Tensor):
+    out = torch.zeros_like(x)
+    s = torch.empty(x.shape[0], dtype=torch.float64)
+    for i in bw.prange(x.shape[0]):
+        s[at[i]] = x[i, 0]
+        out[at[i], 0] = s[at[i]]
+    out[0, 1] = s[0]
+    return out
+
+
+@pytest.mark.parametrize(("function", "believed"), [(scattered, False), (shared, True)])
+def test_no_claim_is_about_what_iterations_make_for_themselves(function, believed: bool):
+    x, at = memory([[1.0, 2.0], [3.0, 4.0]]), memory([1, 0], INT64)
+    program = program_of(function, x, at)
+    kernel = next(node.kernel for node in walk(program) if isinstance(node, Launch))
+    analysis = analyse(kernel)
+    (index,) = [node.index for node in walk(kernel.body) if isinstance(node, For) and node.claimed]
+    assert not analysis.loops[index].independent
+    assert believe_claims(kernel, analysis, scratch_of(program)).loops[index].independent is believed
+    assert take_claims(kernel, analysis, scratch_of(program)).loops[index].independent is believed
+
+
+def carried(x: torch.Tensor):
+    out = torch.zeros_like(x)
+    for i in bw.prange(x.shape[0]):
+        s = torch.zeros(x.shape[1], dtype=torch.float64)
+        for j in range(1, x.shape[1]):
+            s[j] = s[j - 1] + x[i, j]
+        for j in range(x.shape[1]):
+            out[i, j] = s[j]
+    return out
+
+
+def test_what_iterations_make_for_themselves_refutes_no_claim():
+    program = program_of(carried, memory([[1.0, 2.0], [3.0, 4.0]]))
+    kernel = next(node.kernel for node in walk(program) if isinstance(node, Launch))
+    analysis = analyse(kernel)
+    (index,) = [node.index for node in walk(kernel.body) if isinstance(node, For) and node.claimed]
+    assert analysis.loops[index].conflict.refuted
+    assert not take_claims(kernel, analysis, scratch_of(program)).loops[index].independent
+    with pytest.raises(RaceError):
+        take_claims(kernel, analysis)

@@ -13,16 +13,13 @@ from brickwork.analysis.analyse import analyse
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32
 from brickwork.ir.interpret import Memory, run_program
-from brickwork.ir.nodes import Allocate, Constant, If, Launch, Program
-from brickwork.ir.parse import parse_program
+from brickwork.ir.nodes import Allocate, If, Launch, Program
 from brickwork.ir.signature import Signature
-from brickwork.ir.text import print_program
-from brickwork.ir.walk import statements, walk
+from brickwork.ir.walk import statements
 from brickwork.transform import derive, expand_scratch, privatise
 from brickwork.transform.alternatives import with_own_scratch
 from brickwork.transform.canonical.form import canonical
 from brickwork.transform.derivation import Backward, Derived
-from brickwork.transform.explain import explain
 from brickwork.transform.free_variables import free_tensors
 from brickwork.transform.pipeline import ScheduledKernel
 from brickwork.transform.privatise import owned, scratch_of
@@ -301,30 +298,6 @@ def beside_few(x: torch.Tensor):
     return out
 
 
-def counted(x: torch.Tensor):
-    """Count in a vector for each row, which an element may be beyond."""
-    out = torch.zeros_like(x)
-    for i in range(x.shape[0]):
-        s = torch.zeros(x.shape[1])
-        for j in range(x.shape[1]):
-            s[int(abs(x[i, j]))] += x[i, 0]
-        for j in range(x.shape[1]):
-            out[i, j] = s[j]
-    return out
-
-
-def few_of_many(x: torch.Tensor):
-    """Fill a vector of as many elements as a constant says."""
-    out = torch.zeros_like(x)
-    for i in range(x.shape[0]):
-        s = torch.zeros(500)
-        for j in range(x.shape[1]):
-            s[int(abs(x[i, j]))] += 1.0
-        for j in range(x.shape[1]):
-            out[i, j] = s[j]
-    return out
-
-
 @pytest.fixture(autouse=True)
 def _little_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a thread have room for two elements, so that small tensors are large, and loops three pieces."""
@@ -332,7 +305,6 @@ def _little_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(privatise, "ROOM", 2)
     monkeypatch.setattr(privatise, "LARGEST", 8)
     monkeypatch.setattr(expand_scratch, "PIECES", 3)
-    monkeypatch.setattr(expand_scratch, "FEWEST", 2)
 
 
 def scheduled(function: Function, *arguments: object, target=GPU) -> dict[str, ScheduledKernel]:
@@ -358,9 +330,7 @@ def expanded(function: Function, *arguments: object, target=GPU) -> tuple[str, i
 X = memory([[1.0, -2.0, 3.0], [4.0, 5.0, -6.0], [-7.0, 8.0, 9.0], [0.5, 0.25, 2.0]])
 CUBE = memory([[[float(i * j - k) for k in range(3)] for j in range(4)] for i in range(2)])
 W = memory([[0.5, 2.0, -1.0], [1.0, 0.25, 4.0]])
-SMALL = memory([[1.0, -2.0, 3.0, 0.5], [3.0, 2.0, 2.5, 0.25], [1.0, -1.0, 1.0, 1.0], [0.0, 3.0, 1.0, 1.5]])
 NARROW = memory([[1.0, -2.0], [4.0, 5.0], [-7.0, 8.0]])
-ONE_TOO_LARGE = memory([[1.0, -2.0, 0.0], [0.5, 2.0, 1.0], [0.0, 4.0, 1.0], [0.5, 0.25, 2.0]])
 
 
 @pytest.mark.parametrize(
@@ -412,20 +382,12 @@ def test_loops_are_independent_where_each_iteration_fills_what_it_reads(
         (from_the_next, (X,), ("", 0)),
         (where_elements_say, (X,), ("", 0)),
         (beside_few, (X,), ("i", 2)),
-        (counted, (SMALL,), ("i", 2)),
     ],
 )
 def test_pieces_of_loops_have_parts_on_processors(
     function: Function, arguments: tuple[object, ...], found: tuple[str, int]
 ) -> None:
     assert expanded(function, *arguments, target=AVX2) == found
-
-
-@pytest.mark.parametrize(
-    "x", [SMALL, ONE_TOO_LARGE, Memory([], (0, 3), (3, 1), FLOAT32), Memory([], (2, 0), (0, 1), FLOAT32)]
-)
-def test_checked_accesses_fail_in_parts_as_they_do_in_one_tensor(x: Memory) -> None:
-    same(counted, x)
 
 
 def test_few_elements_stay_with_threads() -> None:
@@ -539,40 +501,6 @@ def test_a_tensor_of_one_branch_stays_where_it_is() -> None:
     for branch in (replace(choice, then=()), replace(choice, otherwise=())):
         found = with_own_scratch(replace(program, body=tuple(branch if it is choice else it for it in program.body)))
         assert len(places_of_steps(found)[0]) == 1
-
-
-def thresholds(function: Function, *arguments: object) -> set[object]:
-    """Return the numbers that sizes are compared with before an expanded kernel, where there is one."""
-    program = schedule_program(lower(define(function), Signature(tuple(map(argument_type, arguments)))), AVX2)[0]
-    chosen = [node.condition for node in statements(program.body) if isinstance(node, If)]
-    return {node.value for condition in chosen for node in walk(condition) if isinstance(node, Constant)}
-
-
-def test_processors_have_room_for_what_is_proved_in_range(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()
-    assert {privatise.LARGEST // 4, AVX2.scratch_bytes} <= thresholds(mixed, CUBE, W)
-    assert {1 << 7, AVX2.scratch_bytes} <= thresholds(squared, X)
-    assert AVX2.scratch_bytes in thresholds(counted, X)
-    assert privatise.LARGEST // 4 not in thresholds(counted, X)
-    assert AVX2.scratch_bytes not in thresholds(few_of_many, X)
-
-
-@pytest.mark.parametrize(("function", "shared"), [(mixed, True), (squared, True), (counted, False), (tabled, False)])
-def test_loops_inside_that_could_share_the_work_ask_for_more_iterations(
-    function: Function, shared: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(expand_scratch, "FEWEST", 77)
-    assert (77 in thresholds(function, *((CUBE, W) if function is mixed else (X,)))) == shared
-
-
-def test_messages_do_not_speak_of_the_axis_of_pieces() -> None:
-    item = scheduled(counted, SMALL, target=AVX2)["counted_expanded"]
-    said = str(explain(item))
-    assert "index 0 of 's' stored into is checked" in said
-    assert "index 1 of 's'" not in said
-    program = expanded_program()
-    assert any(item.tensor.added for item in walk(program.body) if isinstance(item, Allocate))
-    assert parse_program(print_program(program)) == program
 
 
 def test_gradients_have_parts_too() -> None:
