@@ -83,6 +83,34 @@ def test_lengths_may_be_computed() -> None:
     assert "host part: native" in agree(of_computed_length, x, 2).explain(x, 2)
 
 
+def of_two_tensors(x: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros_like(x)
+    for i in range(x.shape[0]):
+        state, new, steps = torch.zeros(3, dtype=x.dtype), torch.full((3,), 0.5, dtype=x.dtype), 2
+        for _ in range(steps):
+            for a in range(len(state)):
+                new[a] += state[len(new) - 1 - a] + x[i] * a
+            for a in range(len(state)):
+                state[a] = new[a]
+        out[i] = state[0] - state[2] * steps
+    return out
+
+
+def test_pairs_of_tensors_are_compiled_and_have_a_length() -> None:
+    x = torch.randn(9)
+    assert "host part: native" in agree(of_two_tensors, x).explain(x)
+
+
+def exchanged(x: torch.Tensor) -> torch.Tensor:
+    held, more = torch.zeros(2), torch.zeros(2)
+    out = torch.zeros_like(x)
+    for i in range(x.shape[0]):
+        held, more = torch.ones(2), held
+        more[0] += x[i]
+        out[i] = more[0] + held[1]
+    return out
+
+
 def longer_each_turn(x: torch.Tensor) -> torch.Tensor:
     out = torch.zeros_like(x)
     for i in range(x.shape[0]):
@@ -133,7 +161,7 @@ def whole(x: torch.Tensor) -> torch.Tensor:
     return out
 
 
-APART = [longer_each_turn, of_a_difference, kept_for_later, made_twice, whole]
+APART = [longer_each_turn, of_a_difference, kept_for_later, made_twice, exchanged, whole]
 
 
 @pytest.mark.parametrize("function", APART, ids=lambda item: item.__name__)

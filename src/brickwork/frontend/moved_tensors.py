@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
 from brickwork.frontend.environment import ALLOCATIONS, MISSING, NEW_METHODS, intrinsic, resolve
@@ -78,6 +78,7 @@ class _Mover:
                 if not all(self.block(part, lifted) for part in inner):
                     return False
                 continue
+            _PairsApart(self._kind).generic_visit(statement)
             found = [*self._made([statement])]
             calls = [item for item in ast.walk(statement) if isinstance(item, ast.Call) and self._kind(item)]
             if len(found) != len(calls) or not all(self._may_move(made, statement) for made in found):
@@ -163,6 +164,26 @@ class _Mover:
         return name
 
 
+class _PairsApart(ast.NodeTransformer):
+    """Writes `a, b = torch.zeros(2), torch.zeros(2)` as two statements."""
+
+    def __init__(self, makes: Callable[[ast.Call], object]) -> None:
+        self.makes = makes
+
+    def visit_Assign(self, node: ast.Assign) -> ast.Assign | list[ast.stmt]:
+        match node:
+            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
+                names = {item.id for item in targets if isinstance(item, ast.Name)}
+                read = {item.id for value in values for item in ast.walk(value) if isinstance(item, ast.Name)}
+                made = any(isinstance(item, ast.Call) and self.makes(item) for item in values)
+                if not made or len(names) != len(values) or len(targets) != len(values) or names & read:
+                    return node
+                pairs = zip(targets, values, strict=True)
+                return [ast.copy_location(ast.Assign(targets=[one], value=value), node) for one, value in pairs]
+            case _:
+                return node
+
+
 def _is_store(name: ast.Name) -> bool:
     return isinstance(name.ctx, ast.Store)
 
@@ -212,6 +233,8 @@ def _elements(statement: ast.stmt, name: str, rank: int) -> int:
                 axes = index.elts if isinstance(index, ast.Tuple) else [index]
                 count += len(axes) == rank and not any(isinstance(axis, ast.Slice | ast.Starred) for axis in axes)
             case ast.Attribute(value=ast.Name(id=used), attr="shape") if used == name:
+                count += 1
+            case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=used)]) if used == name:
                 count += 1
             case _:
                 pass

@@ -103,7 +103,9 @@ def test_what_iterations_make_for_themselves_refutes_no_claim():
     kernel = next(node.kernel for node in walk(program) if isinstance(node, Launch))
     analysis = analyse(kernel)
     (index,) = [node.index for node in walk(kernel.body) if isinstance(node, For) and node.claimed]
-    assert analysis.loops[index].conflict.refuted
+    conflict = analysis.loops[index].conflict
+    assert conflict is not None
+    assert conflict.refuted
     assert not take_claims(kernel, analysis, scratch_of(program)).loops[index].independent
     with pytest.raises(RaceError):
         take_claims(kernel, analysis)
