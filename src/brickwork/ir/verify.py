@@ -2,9 +2,9 @@
 
 Checked: types of operands, results and stores; one index for each axis; every read after an assignment on every path;
 loop indices and the scalars of a kernel are never assigned; a loop's bounds read no element and nothing that its body
-assigns; access numbers are unique; locals are known where they are accessed, and private to what runs in parallel;
-`break` stands in a loop; roles and reductions are legal. Copies of an access share its number, as guarded and checked
-copies of a body have them.
+assigns; numbers of variables and of accesses are unique; locals are known where they are accessed, and private to what
+runs in parallel; `break` stands in a loop; roles and reductions are legal. Copies of an access share its number, as
+guarded and checked copies of a body have them.
 """
 
 from __future__ import annotations
@@ -89,6 +89,7 @@ def verify_program(program: Program) -> None:
     for node in walk(program):
         if isinstance(node, Kernel):
             _unique_accesses(node)
+            _unique_variables(node)
     verifier.block(program.body, symbols)
 
 
@@ -96,6 +97,7 @@ def verify_kernel(kernel: Kernel) -> None:
     """Raise InternalError at the first broken rule of a kernel."""
     verifier = _Verifier(tensors=set(kernel.tensors))
     _unique_accesses(kernel)
+    _unique_variables(kernel)
     verifier.kernel(kernel, set(kernel.scalars))
 
 
@@ -117,6 +119,14 @@ def _unique_accesses(kernel: Kernel) -> None:
         same_place = type(node) is type(other) and node.loc == other.loc
         same_place = same_place and (node.loc != NOWHERE or node.tensor == other.tensor)
         _require(node == other or same_place, f"two accesses have the number {node.access}", node.loc)
+
+
+def _unique_variables(kernel: Kernel) -> None:
+    """Check that a number means one variable."""
+    seen: dict[int, Symbol] = {}
+    for symbol in {*kernel.scalars} | assigned_symbols(kernel.body) | read_symbols(kernel.body):
+        other = seen.setdefault(symbol.number, symbol)
+        _require(symbol == other, f"`{symbol.name}` has the number of `{other.name}`", kernel.loc)
 
 
 class _Verifier:

@@ -242,6 +242,11 @@ def free_symbols(block: Block) -> tuple[Symbol, ...]:
     )
 
 
+def unused_number(roots: Node | Iterable[Node]) -> int:
+    """Return a number that no variable has which is read or assigned there, nor any after it."""
+    return 1 + max((symbol.number for symbol in assigned_symbols(roots) | read_symbols(roots)), default=-1)
+
+
 def is_about(fact: Expression, tensors: Iterable[Tensor], symbols: Iterable[Symbol]) -> bool:
     """Return whether a fact reads no elements, and nothing but these symbols and sizes of these tensors."""
     nodes = [*walk(fact)]

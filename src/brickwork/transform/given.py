@@ -18,7 +18,7 @@ from brickwork.analysis.verdicts import Analysis
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.location import Location
 from brickwork.ir.nodes import Block, For, Kernel, Launch, Program, Statement, Symbol
-from brickwork.ir.walk import assigned_symbols, statements
+from brickwork.ir.walk import statements, unused_number
 from brickwork.records import dataclass
 from brickwork.transform.guard import fast_body
 from brickwork.transform.interchange import immovable
@@ -207,4 +207,4 @@ def _refuse(line: str, verb: Verb, why: str, block: Block) -> NoReturn:
 
 
 def _numbers(block: Block) -> count[int]:
-    return count(max((symbol.number for symbol in assigned_symbols(block)), default=0) + 2 * CHUNK_NUMBERS)
+    return count(unused_number(block) + 2 * CHUNK_NUMBERS)

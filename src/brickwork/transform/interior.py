@@ -39,7 +39,7 @@ from brickwork.ir.nodes import (
     Symbol,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, statements, walk
+from brickwork.ir.walk import statements, unused_number, walk
 from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 from brickwork.transform.borders import NEAR, Borders, Line
@@ -53,8 +53,7 @@ BORDER_OPERATORS = frozenset({"minimum", "maximum", "mod"})
 
 def with_interiors(block: Block) -> Block:
     """Return a block in which the interiors of loops run by themselves."""
-    highest = max((symbol.number for symbol in assigned_symbols(block)), default=0)
-    return _Cutter(count(highest + 1), Ranges(frozenset(), _literals(block))).block(block, {})
+    return _Cutter(count(unused_number(block)), Ranges(frozenset(), _literals(block))).block(block, {})
 
 
 def _literals(block: Block) -> dict[Symbol, tuple[Constant, Constant]]:

@@ -40,7 +40,7 @@ from brickwork.ir.nodes import (
     Symbol,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, rewrite_statements, statements
+from brickwork.ir.walk import assigned_symbols, rewrite_statements, statements, unused_number
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.guard import conjunction
@@ -122,7 +122,7 @@ def persistent_blocks(kernel: Kernel, body: Block, launched: Symbols, analysis: 
     that are launched where none is for a block.
     """
     assigned = assigned_symbols(kernel.body)
-    numbers = count(max((symbol.number for symbol in assigned), default=0) + NUMBERS)
+    numbers = count(unused_number(kernel.body) + NUMBERS)
     finder = _Finder(kernel, analysis, launched, numbers, few_iterations(target), target.block_threads)
     found = tuple(finder.block(body, NONE, Ranges(frozenset(kernel.scalars) - assigned)))
     match found:

@@ -107,6 +107,8 @@ def test_legal_kernels(body):
         ((store(load(access=1)),), "number 1"),
         ((store(ZERO), replace(store(ZERO), tensor=Y)), "number 1"),
         ((store(ZERO), replace(store(TRUE), loc=HERE)), "number 1"),
+        ((SET, replace(LET, symbol=replace(S, number=3))), "has the number of"),
+        ((Assign(symbol=replace(J, number=2), value=integer(1)),), "has the number of"),
         ((store(Constant(value=0.0, dtype=FLOAT64)),), "float64 stands where float32"),
         ((store(Constant(value=0, dtype=FLOAT32)),), "0 is no float32"),
         ((store(load(index=ZERO)),), "float32 stands where int64"),

@@ -123,6 +123,20 @@ def test_the_middle_runs_without_conditions(function):
     assert plain_loops(function, row(9), row(9)) == 1
 
 
+def beside_a_third(x: Tensor, y: Tensor) -> None:
+    """What the host computes for the kernel is no variable that the loop's borders are kept in."""
+    third = x.shape[0] // 3
+    for i in range(1, x.shape[0]):
+        y[0] = x[1 if 0 <= i < 0 else 0]
+    for i in range(1, 0, -1):
+        y[0] = third * i
+
+
+def test_borders_have_variables_of_their_own():
+    for n in (3, 9, 40):
+        assert same(beside_a_third, row(n), row(n))[1][0] == n // 3
+
+
 # ---------------------------------------------------------------- borders from arguments
 
 

@@ -29,7 +29,7 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, rewrite_loops, rewrite_statements, statements, walk
+from brickwork.ir.walk import rewrite_loops, rewrite_statements, statements, unused_number, walk
 from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 
@@ -86,9 +86,7 @@ def _repeated(block: Block, shared: frozenset[Symbol], read: Tensors) -> Tensors
 def may_run_in_lockstep(block: Block, shared: frozenset[Symbol]) -> bool:
     """Return whether a block can be run in lockstep, with loops of these indices shared out, if it has barriers."""
     roles = rewrite_loops(block, shared, lambda loop: (replace(loop, role=Role.THREAD),))
-    return runs_in_lockstep(
-        with_barriers(roles, count(1 + max((each.number for each in assigned_symbols(block)), default=0)))
-    )
+    return runs_in_lockstep(with_barriers(roles, count(unused_number(block))))
 
 
 def with_barriers_in_blocks(block: Block, numbers: Iterator[int]) -> Block:

@@ -15,7 +15,7 @@ from itertools import count
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.nodes import Block, Constant, For, If, Role, Symbol, While
-from brickwork.ir.walk import assigned_symbols, rewrite_loops, statements
+from brickwork.ir.walk import rewrite_loops, statements, unused_number
 from brickwork.transform.schedule.contract_loops import contract
 from brickwork.transform.schedule.lockstep import with_barriers_in_blocks
 from brickwork.transform.schedule.panel_loops import pack
@@ -45,8 +45,7 @@ def apply_schedule(
     block: Block, schedule: Schedule, analysis: Analysis, long: frozenset[Symbol] = frozenset()
 ) -> Block:
     """Return the block with its loops run as the schedule says; of the `long` loops there is no version in order."""
-    highest = max((symbol.number for symbol in assigned_symbols(block)), default=0)
-    context = Context(schedule, analysis, count(highest + 2 * CHUNK_NUMBERS))
+    context = Context(schedule, analysis, count(unused_number(block) + 2 * CHUNK_NUMBERS))
     met = set(long)
     for verb in schedule.verbs:
         if isinstance(verb, Split | Bind | Rfactor) and verb.loop not in met:
