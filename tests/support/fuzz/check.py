@@ -24,7 +24,7 @@ from brickwork.diagnostics.errors import CompileError, RaceError
 from brickwork.frontend.definition import Definition, define
 from brickwork.frontend.lower import lower
 from brickwork.frontend.reference import python_function as in_python
-from brickwork.ir.nodes import Assign, Cast, Constant, Expression, For, If, Kernel, Node, Program, Role
+from brickwork.ir.nodes import For, If, Kernel, Node, Program, Role
 from brickwork.ir.parse import parse_program
 from brickwork.ir.text import print_program
 from brickwork.ir.verify import verify_program
@@ -49,9 +49,8 @@ from support.fuzz.execute import (
     with_kernels,
 )
 from support.fuzz.guarded import guarded_pages
+from support.fuzz.one_type import with_one_type
 
-FLOAT32_WHOLE = 2.0**24
-"""Integers beyond are rounded in float32."""
 LARGEST = 1e6
 """Floats that grow beyond this make sums whose last bits depend on the order."""
 _WORDS = (
@@ -153,7 +152,9 @@ def _count(case: Case, program: Program, seen: Counter[str]) -> None:
 
 
 def agreed_outcome(case: Case, program: Program, expected: Outcome, seen: Counter[str]) -> Outcome | None:
-    """Return how the program ends in the interpreter, which is as in Python or fails sooner.
+    """Return how the program ends in the interpreter, which is as in Python, or fails sooner.
+
+    Or it is as in Python where locals have one type.
 
     None where a loop that is claimed to be independent shows a race; no other loop may.
     """
@@ -167,9 +168,9 @@ def agreed_outcome(case: Case, program: Program, expected: Outcome, seen: Counte
     if _sooner(found, expected):
         seen["fails sooner than in Python"] += 1
         return found
-    if _is_rounded(program, found, expected):
+    if not _agree(found, expected) and (ruled := with_one_type(case, program)) is not None and _agree(found, ruled):
         seen["wide integers meet a local that becomes a float"] += 1
-        return None
+        return found
     compare("interpreter", found, expected, case)
     compare_words("interpreter", found, expected, case)
     return expected
@@ -187,28 +188,10 @@ def _sooner(found: Outcome, expected: Outcome) -> bool:
     return not same and (found.failure is RuntimeError or _same_statement(found, expected))
 
 
-def _is_rounded(program: Program, found: Outcome, expected: Outcome) -> bool:
-    """Whether a local that Python first has as an int, and later as a float, may round a wide integer.
-
-    A local has one type in compiled code: it is a float from the beginning.
-    """
-    floats = {node.symbol for node in walk(program) if isinstance(node, Assign) and node.symbol.dtype.is_float}
-    whole = {node.symbol for node in walk(program) if isinstance(node, Assign) and _was_whole(node.value)}
-    pairs = zip(found.memory, expected.memory, strict=True)
-    apart = [pair for pair in pairs if not _same(*pair)]
-    wide = all(any(bool((item.double().abs() > FLOAT32_WHOLE).any()) for item in pair) for pair in apart)
-    return bool(apart) and bool(floats & whole) and wide and not any(one.dtype.is_floating_point for one, _ in apart)
-
-
-def _was_whole(value: Expression) -> bool:
-    """Whether a float was made of an integer: of a literal without a fraction, or by a conversion."""
-    match value:
-        case Constant(value=number):
-            return float(number).is_integer()
-        case Cast(operand=operand):
-            return operand.dtype.is_integer
-        case _:
-            return False
+def _agree(found: Outcome, expected: Outcome) -> bool:
+    """Whether two runs that fail in the same way, if at all, leave the same in memory."""
+    pairs = zip((*found.memory, *found.results), (*expected.memory, *expected.results), strict=True)
+    return found.failure is expected.failure and all(_same(*pair) for pair in pairs)
 
 
 def _same_statement(found: Outcome, expected: Outcome) -> bool:
