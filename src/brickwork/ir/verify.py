@@ -289,6 +289,8 @@ class _Verifier:
         for reduction in node.reductions:
             _require(reduction.operator.name in ASSOCIATIVE, f"no reduction by `{reduction.operator}`", node.loc)
             _require(reduction.symbol in defined, f"the reduction `{reduction.symbol.name}` has no start", node.loc)
+        reduced = [reduction.symbol for reduction in node.reductions]
+        _require(len({*reduced}) == len(reduced), "a variable is reduced twice", node.loc)
         inner = {*defined, node.index}
         if node.role is not Role.SEQUENTIAL:
             inner -= assigned_symbols(node.body) - {item.symbol for item in node.reductions} - {node.index}

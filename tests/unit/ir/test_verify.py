@@ -126,6 +126,7 @@ def test_legal_kernels(body):
         ((loop(role=Role.PARALLEL, unrolled=4),), "powers of two"),
         ((LET, loop(role=Role.PARALLEL, reductions=(Reduction(S, OPERATORS["sub"]),))), "no reduction by `sub`"),
         ((loop(role=Role.PARALLEL, reductions=(Reduction(S, OPERATORS["add"]),)),), "has no start"),
+        ((LET, loop(SUM, role=Role.PARALLEL, reductions=(Reduction(S, OPERATORS["add"]),) * 2)), "reduced twice"),
         ((replace(store(ZERO), tensor=replace(X, number=9)),), "not known here"),
     ],
 )

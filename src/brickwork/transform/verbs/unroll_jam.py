@@ -216,7 +216,8 @@ def _together(loop: For, group: _Group, start: Expression, stop: Expression) -> 
     """Return one loop that runs the bodies of all iterations between the bounds."""
     index = group.copies[0].private[loop.index]
     copies = tuple(replace(copy, private={**copy.private, loop.index: index}) for copy in group.copies)
-    reductions = tuple(item.renamed(copy.private) for copy in copies for item in loop.reductions)
+    # A sum that all copies have in common is one reduction.
+    reductions = tuple(dict.fromkeys(item.renamed(copy.private) for copy in copies for item in loop.reductions))
     body = _jam(loop.body, replace(group, copies=copies))
     return replace(loop, index=index, start=start, stop=stop, body=body, reductions=reductions)
 
