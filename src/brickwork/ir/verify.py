@@ -10,11 +10,12 @@ guarded and checked copies of a body have them.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import assert_never
 
 from brickwork.diagnostics.errors import InternalError
 from brickwork.diagnostics.location import NOWHERE, Location
-from brickwork.ir.build import sub
+from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, INT64, VALUE_DTYPES, DType, Kind, value_dtype
 from brickwork.ir.nodes import (
     FLAT_ACCESS,
@@ -38,6 +39,7 @@ from brickwork.ir.nodes import (
     ListParameter,
     Load,
     Local,
+    Node,
     Program,
     Random,
     Read,
@@ -89,7 +91,7 @@ def verify_program(program: Program) -> None:
     for node in walk(program):
         if isinstance(node, Kernel):
             _unique_accesses(node)
-            _unique_variables(node)
+            _unique_variables(node.body, {symbol.number: symbol for symbol in node.scalars})
     verifier.block(program.body, symbols)
 
 
@@ -97,7 +99,7 @@ def verify_kernel(kernel: Kernel) -> None:
     """Raise InternalError at the first broken rule of a kernel."""
     verifier = _Verifier(tensors=set(kernel.tensors))
     _unique_accesses(kernel)
-    _unique_variables(kernel)
+    _unique_variables(kernel.body, {symbol.number: symbol for symbol in kernel.scalars})
     verifier.kernel(kernel, set(kernel.scalars))
 
 
@@ -121,12 +123,31 @@ def _unique_accesses(kernel: Kernel) -> None:
         _require(node == other or same_place, f"two accesses have the number {node.access}", node.loc)
 
 
-def _unique_variables(kernel: Kernel) -> None:
-    """Check that a number means one variable."""
-    seen: dict[int, Symbol] = {}
-    for symbol in {*kernel.scalars} | assigned_symbols(kernel.body) | read_symbols(kernel.body):
+def _unique_variables(block: Block, seen: dict[int, Symbol]) -> None:
+    """Check that a number means one variable, but for variables of two branches of which one runs."""
+    for node in block:
+        match node:
+            case If():
+                _numbers((node.condition,), seen)
+                then, otherwise = dict(seen), dict(seen)
+                _unique_variables(node.then, then)
+                _unique_variables(node.otherwise, otherwise)
+                seen |= {**then, **otherwise}
+            case For():
+                _numbers((node.start, node.stop, build.read(node.index)), seen)
+                _unique_variables(node.body, seen)
+            case While():
+                _unique_variables(node.prelude, seen)
+                _numbers((node.condition,), seen)
+                _unique_variables(node.body, seen)
+            case _:
+                _numbers((node,), seen)
+
+
+def _numbers(nodes: Iterable[Node], seen: dict[int, Symbol]) -> None:
+    for symbol in assigned_symbols(nodes) | read_symbols(nodes):
         other = seen.setdefault(symbol.number, symbol)
-        _require(symbol == other, f"`{symbol.name}` has the number of `{other.name}`", kernel.loc)
+        _require(symbol == other, f"`{symbol.name}` has the number of `{other.name}`", NOWHERE)
 
 
 class _Verifier:
@@ -381,6 +402,6 @@ def _is_level(loop: For) -> bool:
 
 def _runs(loop: For) -> bool:
     """Whether a loop in order surely runs an iteration to its end: what it assigns may be read after it."""
-    length = sub(loop.stop, loop.start)
+    length = build.sub(loop.stop, loop.start)
     jumps = any(isinstance(node, Break | Continue) for node in statements(loop.body))
     return loop.role is Role.SEQUENTIAL and isinstance(length, Constant) and length.value > 0 and not jumps

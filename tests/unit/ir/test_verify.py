@@ -85,6 +85,7 @@ def test_the_frontend_keeps_the_rules(name):
         (If(condition=read(C), then=(LET,), otherwise=(LET,)), store(read(S))),
         (loop(If(condition=read(C), then=(LET,), otherwise=(Break(),)), store(read(S))),),
         (If(condition=read(C), then=(store(ZERO),), otherwise=(store(ZERO),)),),
+        (If(condition=read(C), then=(SET,), otherwise=(replace(LET, symbol=replace(S, number=3)),)),),
         (While(prelude=(LET,), condition=TRUE, body=(store(read(S)),)), store(read(S), 2)),
         (store(load()), replace(store(load(index=integer(1))), indices=(integer(1),))),
         (store(load()), replace(store(replace(load(), loc=HERE)), loc=HERE, access=2)),

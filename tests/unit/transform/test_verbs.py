@@ -59,6 +59,15 @@ def running(x: Tensor, y: Tensor) -> None:
             x[i, j] = x[i, j - 1] + y[i, j]
 
 
+def totals_in_each(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            s = 0.0
+            for k in range(x.shape[0]):
+                s += x[k, j]
+            y[i, j] = s
+
+
 def triangle(x: Tensor, y: Tensor) -> None:
     for i in range(x.shape[0]):
         for j in range(i, x.shape[1]):
@@ -222,6 +231,7 @@ LEGAL = [
     (doubled, "bind(i, pool); unroll(i, 4, jam, 2)"),
     (totals, "rfactor(k, lane, 8); bind(i, pool); unroll(i, 4, jam)"),
     (totals, "rfactor(k, pool, 3)"),
+    (totals_in_each, "rfactor(k, pool, 3); unroll(i, 4, jam, 2)"),
     (running, "bind(i, pool); unroll(j, 2)"),
     (running, "bind(i, pool); split(j, 3)"),
     (doubled, "unroll(j, 64)"),
