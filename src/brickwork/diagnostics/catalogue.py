@@ -83,8 +83,8 @@ CATALOGUE: dict[str, Rule] = {
     ),
     "BW012": Rule(
         "a `return` inside a loop",
-        "The iterations of a loop may run at the same time, and none of them can end the operator. Set a variable and"
-        " `break`, and return after the loop.",
+        "A loop may be left by a `return` of numbers, or of a tensor that all returns give. One tensor or another, or"
+        " one that is made behind the loop, is not returned so: set a variable and `break`, and return after the loop.",
     ),
     "BW013": Rule(
         "a message with too many values",

@@ -17,6 +17,7 @@ from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location, in_any_session
 from brickwork.frontend.aliases import follow
 from brickwork.frontend.check import find_helpers, inner_returns, refusals, uncompiled_calls
+from brickwork.frontend.early_returns import with_early_returns
 from brickwork.frontend.element_methods import with_functions
 from brickwork.frontend.environment import (
     ALLOCATIONS,
@@ -129,7 +130,7 @@ def define(function: Callable[..., object], kinds: Kinds = ()) -> Definition:
     `kinds` are annotations of parameters that have none in the source.
     """
     whole, given = with_parts_given(annotated(parse(function), kinds), kinds)
-    source, misused = with_inner(with_shapes(with_choices(whole)))
+    source, misused = with_inner(with_early_returns(with_shapes(with_choices(whole))))
     parameters, wrong = declare(source)
     wrong.extend(misused)
     wrong.extend(refusals(source))
@@ -186,7 +187,7 @@ def define(function: Callable[..., object], kinds: Kinds = ()) -> Definition:
 def _with_new_tensors(
     helpers: Mapping[types.FunctionType, SourceFunction], splitter: Splitter
 ) -> SourceFunction | None:
-    return with_tensors_spelled_out(splitter.source, helpers, frozenset(splitter.tensors))
+    return with_tensors_spelled_out(splitter.source, helpers, splitter)
 
 
 def _with_tensors_moved(splitter: Splitter) -> SourceFunction | None:

@@ -47,9 +47,9 @@ def hoist(source: SourceFunction, node: ast.FunctionDef) -> None:
     node.body[int(documented) : int(documented)] = made
 
 
-def own_nodes(node: ast.FunctionDef) -> Iterator[ast.AST]:
-    """Yield the nodes of a function's body, without those of functions in it."""
-    waiting: list[ast.AST] = [*node.body]
+def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes in a function or a statement, without those of functions in it."""
+    waiting: list[ast.AST] = [*node.body] if isinstance(node, ast.FunctionDef) else [*ast.iter_child_nodes(node)]
     while waiting:
         item = waiting.pop()
         yield item

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from brickwork.frontend.computed_numbers import Computed
 from brickwork.frontend.environment import (
     ALLOCATIONS,
     MISSING,
@@ -25,6 +26,7 @@ from brickwork.frontend.environment import (
     resolve,
     torch_dtype,
 )
+from brickwork.frontend.lift import Splitter
 from brickwork.frontend.moved_tensors import unpacked_shapes
 from brickwork.frontend.results import result_expressions, returns_of
 from brickwork.frontend.source import SourceFunction
@@ -39,9 +41,7 @@ MOST_ITEMS = 64
 """How many items `torch.tensor([...])` may have to be stored one by one: as many statements stand in the code."""
 
 
-def with_tensors_spelled_out(
-    source: SourceFunction, helpers: Helpers, tensors: frozenset[str]
-) -> SourceFunction | None:
+def with_tensors_spelled_out(source: SourceFunction, helpers: Helpers, splitter: Splitter) -> SourceFunction | None:
     """Return the function with new tensors spelled out; None if nothing is."""
     known = {**NAMES, "torch": sys.modules["torch"]}
     if source.local & known.keys() or any(
@@ -49,7 +49,7 @@ def with_tensors_spelled_out(
     ):
         return None
     node = copy.deepcopy(source.node)
-    speller = _Speller(replace(source, node=node), helpers, tensors)
+    speller = _Speller(replace(source, node=node), helpers, splitter)
     node.body = speller.block(node.body, is_body=True)
     if not speller.changed:
         return None
@@ -60,11 +60,12 @@ def with_tensors_spelled_out(
 class _Speller:
     """Spells out the statements of a copy of a function."""
 
-    def __init__(self, source: SourceFunction, helpers: Helpers, tensors: frozenset[str]) -> None:
+    def __init__(self, source: SourceFunction, helpers: Helpers, splitter: Splitter) -> None:
         self.source = source
+        self.splitter = splitter
         self.local = source.local
         self.names = {*self.local}
-        self.tensors = {*tensors}
+        self.tensors = {*splitter.tensors}
         self.changed = False
         arguments = source.node.args
         declared = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
@@ -73,16 +74,21 @@ class _Speller:
         self.numbers = {name for name, kind in kinds.items() if kind in {"int", "float", "bool"}}
         returned = (item for each in returns_of(source) for item in result_expressions(each))
         names: set[str] = {item.id for item in returned if isinstance(item, ast.Name)}
+        self.computed = Computed(source, self.tensors, self.numbers)
         self.seen = {*stored_names(source, helpers), *names}
         """Names of which somebody could tell whether they are arguments."""
 
-    def block(self, block: list[ast.stmt], *, is_body: bool = False) -> list[ast.stmt]:
+    def block(self, block: list[ast.stmt], *, is_body: bool = False, in_loop: bool = False) -> list[ast.stmt]:
         """Return a block with its statements spelled out."""
         made: list[ast.stmt] = []
         for place, statement in enumerate(block):
             if isinstance(statement, ast.If | ast.For | ast.While):
-                statement.body = self.block(statement.body)
-                statement.orelse = self.block(statement.orelse)
+                within = in_loop or not isinstance(statement, ast.If)
+                statement.body = self.block(statement.body, in_loop=within)
+                statement.orelse = self.block(statement.orelse, in_loop=within)
+            if isinstance(statement, ast.Return) and not in_loop:
+                made += self._returned(statement)
+                continue
             target = statement.targets[0] if isinstance(statement, ast.Assign) else None
             if not isinstance(statement, ast.Assign) or not isinstance(target, ast.Name) or len(statement.targets) > 1:
                 made.append(statement)
@@ -103,6 +109,40 @@ class _Speller:
                         item.id = fresh
                 self.seen |= {fresh} if name in self.seen else set[str]()
         return made
+
+    def _returned(self, node: ast.Return) -> list[ast.stmt]:
+        """Return `return v` for `return torch.tensor(v)`: a number that is returned becomes a tensor."""
+        before: list[ast.stmt] = []
+        parts = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+        made = [item if item is None else self._number_of(item, before) for item in parts]
+        if made != parts:
+            self.changed = True
+            if isinstance(node.value, ast.Tuple):
+                node.value.elts = [item for item in made if item is not None]
+            else:
+                node.value = made[0]
+        return [*(_placed(each, node) for each in before), _placed(node, node)]
+
+    def _number_of(self, node: ast.expr, before: list[ast.stmt]) -> ast.expr:
+        """Return the number of `torch.tensor(v)`, or a tensor of the type that is named, which `before` makes."""
+        match node:
+            case ast.Call(func=ast.Attribute(value=torch) as function, args=[value], keywords=words):
+                found = intrinsic(resolve(function, self.source.captured, self.local))
+                if found != "torch.tensor" or not self.computed.is_number(value):
+                    return node
+                if not self.splitter.touches_elements(value):
+                    return _call(torch, "full", [ast.Tuple([], ast.Load()), value], words)
+                if not words:
+                    return value
+                if any(word.arg != "dtype" for word in words):
+                    return node
+                name = self._fresh("result")
+                before.append(_assigned(name, _call(torch, "empty", [ast.Tuple([], ast.Load())], words)))
+                target = ast.Subscript(ast.Name(name, ast.Load()), ast.Tuple([], ast.Load()), ast.Store())
+                before.append(ast.Assign([target], value))
+                return ast.copy_location(ast.Name(name, ast.Load()), node)
+            case _:
+                return node
 
     def _spelled(self, name: str, seen: bool, node: ast.expr) -> Iterator[ast.stmt]:
         """Yield the statements that give `name` a value; nothing where the source stays as it is."""
