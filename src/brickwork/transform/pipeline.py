@@ -428,7 +428,7 @@ def schedule_program(
     Every kernel to emit is one that a launch in the program names. `given` is a user's schedule, of the operator at a
     place.
     """
-    program = canonical(program, sizes=True)
+    program = canonical(program, sizes=True, given=given)
     by_user = given_for(program, given, loc)
     remarks: dict[str, str] = {}
     for apart in () if by_user else _APART:

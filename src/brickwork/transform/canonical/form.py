@@ -11,11 +11,14 @@
 8. without_choices, which checks would be in the way of.
 9. fold_indices, after which nests are perfect that can be.
 10. with_own_ranges, once nothing more goes.
-11. name_sizes, for what is scheduled: the same, and steps that are sizes.
+11. nests_of_digits: flat loops become nests, whose ends say what the checks ask; then 5 to 9 again.
+12. name_sizes, for what is scheduled: the same, and steps that are sizes.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
 from dataclasses import replace
 
 from brickwork.ir.nodes import Assign, Kernel, Launch, Node, Program
@@ -26,6 +29,7 @@ from brickwork.transform.canonical.coalesce import coalesce
 from brickwork.transform.canonical.copies import propagate_copies
 from brickwork.transform.canonical.counting import count
 from brickwork.transform.canonical.dead import without_dead_assignments
+from brickwork.transform.canonical.digits import nests_of_digits
 from brickwork.transform.canonical.divisors import without_sure_checks
 from brickwork.transform.canonical.live_ranges import with_own_ranges
 from brickwork.transform.canonical.places import fold_indices
@@ -34,22 +38,30 @@ from brickwork.transform.free_variables import fresh_names, with_body
 from brickwork.transform.scratch import Names
 
 
-def canonical(program: Program, *, sizes: bool = False) -> Program:
-    """Return the program with its kernels in canonical form; with `sizes`, the host gives them those it computes."""
+def canonical(program: Program, *, sizes: bool = False, given: str = "") -> Program:
+    """Return the program with its kernels in canonical form; with `sizes`, the host gives them those it computes.
+
+    Loops that a `given` schedule names are there as the user wrote them.
+    """
     names = fresh_names(program)
+    named = frozenset(re.findall(r"\w+", given))
 
     def visit(node: Node) -> Node:
-        return replace(node, kernel=canonical_kernel(node.kernel, names)) if isinstance(node, Launch) else node
+        return replace(node, kernel=canonical_kernel(node.kernel, names, named)) if isinstance(node, Launch) else node
 
     program = rewrite(program, visit)
     return replace(program, body=name_sizes(program.body, names)) if sizes else program
 
 
-def canonical_kernel(kernel: Kernel, names: Names) -> Kernel:
-    """Return a kernel in canonical form."""
+def canonical_kernel(kernel: Kernel, names: Names, named: Collection[str] = ()) -> Kernel:
+    """Return a kernel in canonical form, but for loops that are to keep their names."""
     body = kernel.body
     if any(isinstance(node, Assign) for node in statements(body)):
         body = propagate_copies(without_carried_copies(coalesce(body)))
         body = without_dead_assignments(propagate_copies(count(body, names)))
     body = with_own_ranges(fold_indices(without_choices(without_sure_checks(body))), names)
+    nests = nests_of_digits(body, kernel.facts, names, named)
+    if nests != body:
+        body = without_dead_assignments(propagate_copies(nests))
+        body = fold_indices(without_choices(without_sure_checks(body)))
     return kernel if body == kernel.body else with_body(kernel, body, kernel.facts)

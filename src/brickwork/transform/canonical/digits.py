@@ -1,0 +1,331 @@
+"""Loops over a flat index that is only taken apart into digits become nests over the digits.
+
+    for index in range(B * C * W):              for b in range(B):
+        w = index % W                               for c in range(C):
+        c = index // W % C            ->                for w in range(W):
+        b = index // (W * C)                                y[b, c, w] = x[b, c, w]
+        y[b, c, w] = x[b, c, w]
+
+That is how kernels of CUDA are written. Iterations keep their order. The analyses then see independent loops, gradients
+are gathered, and no thread divides. Invariant: the radices are sizes, or numbers that are not negative, and their
+product is the number of iterations, so an iteration runs only where none of them is 0.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from brickwork.ir import build
+from brickwork.ir.effects import effects
+from brickwork.ir.nodes import (
+    Apply,
+    Assign,
+    Block,
+    Check,
+    Constant,
+    Expression,
+    For,
+    If,
+    Node,
+    Read,
+    Size,
+    Statement,
+    Symbol,
+    While,
+)
+from brickwork.ir.walk import assigned_symbols, operands_of, read_symbols, rebuild, rewrite_statements, walk
+from brickwork.legality import legality
+from brickwork.records import dataclass
+from brickwork.transform.scratch import Names
+
+
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """A positive number times factors that are not negative; each stands as often as it is a factor."""
+
+    number: int
+    factors: frozenset[tuple[Expression, int]] = frozenset()
+
+    def times(self, other: _Product) -> _Product:
+        """Return the product of both."""
+        found = Counter(dict(self.factors))
+        found.update(dict(other.factors))
+        return _Product(self.number * other.number, frozenset(found.items()))
+
+    def over(self, other: _Product) -> _Product | None:
+        """Return the quotient, or None if the other has a factor that this has not."""
+        found = Counter(dict(self.factors))
+        found.subtract(dict(other.factors))
+        if self.number % other.number or any(often < 0 for often in found.values()):
+            return None
+        return _Product(self.number // other.number, frozenset(item for item in found.items() if item[1]))
+
+
+ONE = _Product(1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Digits:
+    """The digits of a flat index from a place on, up to another one, or to the top."""
+
+    low: _Product = ONE
+    high: _Product | None = None
+
+
+WHOLE = _Digits()
+
+
+def nests_of_digits(block: Block, facts: Iterable[Expression], names: Names, kept: Iterable[str] = ()) -> Block:
+    """Return the body of a kernel with nests in place of flat loops, but for those whose names are `kept`."""
+    known = _Known.of(facts)
+    reads = Counter(node.symbol for node in walk(block) if isinstance(node, Read))
+
+    def visit(statement: Statement) -> Block:
+        if not isinstance(statement, For) or statement.index.name in kept:
+            return (statement,)
+        inside = sum(isinstance(node, Read) and node.symbol == statement.index for node in walk(statement.body))
+        if not inside or inside != reads[statement.index]:
+            return (statement,)
+        return (_nest(statement, known, names) or statement,)
+
+    return rewrite_statements(block, visit)
+
+
+@legality
+def _nest(loop: For, known: _Known, names: Names) -> For | None:
+    """Return the nest in place of a loop; None where its index is more than digits."""
+    whole = known.product(loop.stop)
+    if not build.is_constant(loop.start, 0) or whole is None or effects(loop.body).breaks:
+        return None
+    reader = _Reader(loop, known)
+    reader.block(loop.body, {loop.index: WHOLE})
+    places = _ordered(reader.places, whole)
+    if reader.failed or not places:
+        return None
+    ends = [*places[1:], whole]
+    radices = [end.over(place) for place, end in zip(places, ends, strict=True)]
+    loops = [
+        (
+            place,
+            build.product(known.expressions(radix)),
+            names.symbol(reader.named.get(place, loop.index.name), loop.index.dtype),
+        )
+        for place, radix in zip(places, radices, strict=True)
+        if radix is not None and radix != ONE
+    ]
+    if len(loops) != len([radix for radix in radices if radix != ONE]):
+        return None
+    reader.values = {place: (symbol, extent) for place, extent, symbol in loops}
+    reader.order = [place for place, _, _ in loops]
+    reader.whole = whole
+    body = reader.block(loop.body, {loop.index: WHOLE})
+    for _, extent, symbol in loops:
+        body = (replace(loop, index=symbol, stop=extent, body=body),)
+    return body[0] if isinstance(body[0], For) else None
+
+
+@legality
+def _ordered(places: Iterable[_Product], whole: _Product) -> list[_Product]:
+    """Return the places from the lowest on; none if they do not divide one another, and the number of iterations."""
+    found = sorted({ONE, *places}, key=lambda item: (sum(often for _, often in item.factors), item.number))
+    pairs = zip(found, [*found[1:], whole], strict=True)
+    return found if all(high.over(low) is not None for low, high in pairs) else []
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What facts say: expressions that sizes are equal to, and variables that are sizes."""
+
+    equal: Mapping[Expression, Expression]
+    natural: frozenset[Symbol]
+
+    @staticmethod
+    def of(facts: Iterable[Expression]) -> _Known:
+        """Return what these facts say."""
+        equal: dict[Expression, Expression] = {}
+        for fact in facts:
+            match fact:
+                case Apply(operator=operator, operands=(Size() as size, value)) if operator.name == "eq":
+                    while value in equal:
+                        value = equal[value]
+                    if (
+                        not any(isinstance(node, Size) for node in walk(value))
+                        or isinstance(value, Size)
+                        and value != size
+                    ):
+                        equal.setdefault(size, value)
+                case _:
+                    pass
+        return _Known(equal, frozenset(value.symbol for value in equal.values() if isinstance(value, Read)))
+
+    @legality
+    def product(self, value: Expression) -> _Product | None:
+        """Return the factors of an integer that is not negative; None if it may be, or be the literal 0."""
+        result = ONE
+        for factor in map(self.plain, operands_of(self.plain(value), "mul")):
+            if factor in self.equal:
+                found = self.product(self.equal[factor])
+                if found is not None:
+                    result = result.times(found)
+                    continue
+            match factor:
+                case Constant(value=int(number)) if number > 0:
+                    result = replace(result, number=result.number * number)
+                case _ if self.is_natural(factor):
+                    result = result.times(_Product(1, frozenset(((factor, 1),))))
+                case _:
+                    return None
+        return result
+
+    def plain(self, value: Expression) -> Expression:
+        """Return an expression without a `max(..., 0)` around it that changes nothing."""
+        match value:
+            case Apply(operator=operator, operands=(inner, zero)) if operator.name == "maximum" and (
+                build.is_constant(zero, 0) and self.product(inner) is not None
+            ):
+                return inner
+            case _:
+                return value
+
+    @legality
+    def is_natural(self, value: Expression) -> bool:
+        """Whether an integer is never negative."""
+        match value:
+            case Size():
+                return True
+            case Constant(value=int(number)):
+                return number >= 0
+            case Read(symbol=symbol):
+                return symbol in self.natural
+            case Apply(operator=operator, operands=(left, Constant(value=int(number)))) if operator.name == "floordiv":
+                return number > 0 and self.is_natural(left)
+            case Apply(operator=operator, operands=operands) if operator.name in {"add", "mul"}:
+                return all(map(self.is_natural, operands))
+            case Apply(operator=operator, operands=operands) if operator.name == "maximum":
+                return any(map(self.is_natural, operands))
+            case _:
+                return False
+
+    @staticmethod
+    def expressions(product: _Product) -> Sequence[Expression]:
+        """Return the factors of a product as a list of expressions, in an order that does not change."""
+        ordered = sorted(product.factors, key=lambda item: str(item[0]))
+        found = [factor for factor, often in ordered for _ in range(often)]
+        return [build.integer(product.number), *found] if product.number > 1 or not found else found
+
+
+class _Reader:
+    """Goes through the body of a flat loop twice: for the places of its digits, and to write these as indices."""
+
+    def __init__(self, loop: For, known: _Known) -> None:
+        self.known = known
+        self.fixed = assigned_symbols(loop.body) | {loop.index}
+        self.places: set[_Product] = set()
+        self.named: dict[_Product, str] = {}
+        self.failed = False
+        self.values: Mapping[_Product, tuple[Symbol, Expression]] | None = None
+        self.order: Sequence[_Product] = ()
+        self.whole = ONE
+
+    def block(self, block: Block, digits: dict[Symbol, _Digits]) -> Block:
+        """Return a block with digits as indices; `digits` are what variables are before it, and then after it."""
+        result: list[Statement] = []
+        for statement in block:
+            if self.values is not None and self.is_sure(statement):
+                continue
+            match statement:
+                case Assign(symbol=symbol, value=value):
+                    found = self.digits(value, digits)
+                    new = self.written(found) if found == WHOLE else self.expression(value, digits)
+                    result.append(replace(statement, value=new))
+                    digits.pop(symbol, None)
+                    if found is not None:
+                        digits[symbol] = found
+                        self.name(found, symbol)
+                case For() | While():
+                    self.forget(statement, digits)
+                    result.append(self.with_blocks(statement, digits))
+                case If():
+                    result.append(self.with_blocks(statement, digits))
+                    self.forget(statement, digits)
+                case _:
+                    result.append(self.with_blocks(statement, digits))
+        return tuple(result)
+
+    def name(self, found: _Digits, symbol: Symbol) -> None:
+        """Note what digits are called: a loop has the name of what is just its own digit, if there is such."""
+        if found.high is not None or (found != WHOLE and found.low not in self.named):
+            self.named[found.low] = symbol.name
+
+    def forget(self, statement: Statement, digits: dict[Symbol, _Digits]) -> None:
+        for symbol in assigned_symbols(statement) & digits.keys():
+            del digits[symbol]
+
+    def with_blocks(self, statement: Statement, digits: dict[Symbol, _Digits]) -> Statement:
+        """Return a statement with its expressions and blocks rewritten."""
+        match statement:
+            case For(start=start, stop=stop, body=body):
+                bounds = {"start": self.expression(start, digits), "stop": self.expression(stop, digits)}
+                return replace(statement, **bounds, body=self.block(body, dict(digits)))
+            case While(prelude=prelude, condition=condition, body=body):
+                own = dict(digits)
+                ahead = self.block(prelude, own)
+                asked = self.expression(condition, own)
+                return replace(statement, prelude=ahead, condition=asked, body=self.block(body, own))
+            case If(condition=condition, then=then, otherwise=otherwise):
+                asked = self.expression(condition, digits)
+                parts = self.block(then, dict(digits)), self.block(otherwise, dict(digits))
+                return replace(statement, condition=asked, then=parts[0], otherwise=parts[1])
+            case _:
+                return rebuild(statement, lambda node: self.expression(node, digits))
+
+    @legality
+    def digits(self, value: Node, known: Mapping[Symbol, _Digits]) -> _Digits | None:
+        """Return which digits of the flat index an expression is; None if it is something else."""
+        match value:
+            case Read(symbol=symbol):
+                return known.get(symbol)
+            case Apply(operator=operator, operands=(left, right)) if operator.name in {"floordiv", "mod"}:
+                inner = self.digits(left, known)
+                by = None if inner is None or read_symbols(right) & self.fixed else self.known.product(right)
+                if inner is None or by is None or effects(right).loads:
+                    return None
+                place = inner.low.times(by)
+                if inner.high is not None and inner.high.over(place) is None:
+                    return None
+                return _Digits(place, inner.high) if operator.name == "floordiv" else _Digits(inner.low, place)
+            case _:
+                return None
+
+    def expression(self, value: Expression, known: Mapping[Symbol, _Digits]) -> Expression:
+        """Return an expression with digits as indices, or note their places."""
+        found = self.digits(value, known)
+        if found is None:
+            return rebuild(value, lambda node: self.expression(node, known))
+        self.failed = self.failed or found == WHOLE
+        self.places |= {found.low, *(() if found.high is None else (found.high,))}
+        return value if self.values is None else self.written(found)
+
+    def written(self, found: _Digits) -> Expression:
+        """Return digits as a number: of their loops' indices."""
+        high = self.whole if found.high is None else found.high
+        result: Expression = build.integer(0)
+        values = self.values or {}
+        for place in reversed(self.order):
+            if place.over(found.low) is None or high.over(place) in {None, ONE}:
+                continue
+            symbol, extent = values[place]
+            result = build.add(build.mul(result, extent), build.read(symbol))
+        return result
+
+    @legality
+    def is_sure(self, statement: Statement) -> bool:
+        """Whether a statement checks a divisor, of which an iteration shows that it is not 0."""
+        match statement:
+            case Check(condition=Apply(operator=operator, operands=(value, zero))) if operator.name == "ne":
+                divisor = self.known.product(value) if build.is_constant(zero, 0) else None
+                return divisor is not None and self.whole.over(divisor) is not None
+            case _:
+                return False

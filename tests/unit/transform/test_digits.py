@@ -1,0 +1,224 @@
+"""Flat loops become nests over the digits of their indices, where these are all that is used of them.
+
+Each program means the same as written, for processors and for a GPU.
+"""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+import brickwork as bw
+from brickwork.ir.nodes import For, Launch
+from brickwork.ir.walk import statements
+from brickwork.transform.canonical.form import canonical
+from support.lowering import numbers, program_of
+from support.scheduling import same
+
+Tensor = torch.Tensor
+X = numbers(2, 3, 4)
+Y = numbers(2, 3, 4)
+V = numbers(24)
+
+
+def remainders(x: Tensor, y: Tensor) -> None:
+    for index in range(x.shape[0] * x.shape[1] * x.shape[2]):
+        w = index % x.shape[2]
+        h = index // x.shape[2] % x.shape[1]
+        b = index // (x.shape[1] * x.shape[2])
+        y[b, h, w] = 2 * x[b, h, w] + w
+
+
+def quotients_of_quotients(x: Tensor, y: Tensor) -> None:
+    B, H, W = x.shape
+    for index in range(x.numel()):
+        y[index // W // H, index // W % H, index % W] = x[index // W // H, index // W % H, index % W] - 1
+
+
+def one_after_the_other(x: Tensor, y: Tensor) -> None:
+    B, H, W = x.shape
+    for index in range(W * B * H):
+        rest = index
+        w = rest % W
+        rest = rest // W
+        h = rest % H
+        rest = rest // H
+        y[rest, h, w] = x[rest, h, w] * h
+
+
+def planes_apart(x: Tensor, y: Tensor) -> None:
+    B, H, W = x.shape
+    for index in range(B * H * W):
+        b, place = index // (H * W), index % (H * W)
+        y[b, place // W, place % W] = x[b, place // W, place % W] + place
+
+
+def first_digits_alone(x: Tensor, v: Tensor) -> None:
+    B, H, W = x.shape
+    for row in range(B * H):
+        total = 0.0
+        for w in range(W):
+            total += x[row // H, row % H, w]
+        v[row // H] += total
+
+
+def literals(v: Tensor, m: Tensor) -> None:
+    for index in range(m.shape[0] * 2 * 3):
+        if index % 6 != 4:
+            m[index // 6, index // 3 % 2 + index % 3] = v[index % 3]
+
+
+def of_what_is_made(x: Tensor, side: int) -> Tensor:
+    made = torch.zeros(side, x.shape[1])
+    for index in range(side * x.shape[1]):
+        made[index // x.shape[1], index % x.shape[1]] = x[0, index % x.shape[1], 0] + index // x.shape[1]
+    return made
+
+
+def within_a_branch(x: Tensor, y: Tensor) -> None:
+    B, H, W = x.shape
+    for index in range(B * H * W):
+        w = index % W
+        if x[0, 0, w] > 5:
+            w = 0
+        y[index // W // H, index // W % H, w] = 1.0 + w
+
+
+def goes_on(x: Tensor, y: Tensor) -> None:
+    B, H, W = x.shape
+    for index in range(B * H * W):
+        if index % W == 1:
+            continue
+        y[index // W // H, index // W % H, index % W] = x[index // W // H, index // W % H, index % W] + 3
+
+
+def claimed(x: Tensor, y: Tensor) -> None:
+    for index in bw.prange(x.shape[0] * x.shape[1]):
+        y[index // x.shape[1], index % x.shape[1], 0] = x[index // x.shape[1], index % x.shape[1], 1]
+
+
+def all_of_it(x: Tensor, v: Tensor) -> None:
+    for index in range(x.shape[0] * x.shape[1]):
+        v[index] = x[index // x.shape[1], index % x.shape[1], 0]
+
+
+def copied(x: Tensor, v: Tensor) -> None:
+    for index in range(x.shape[0] * x.shape[1]):
+        same = index
+        v[same] = x[same // x.shape[1], index % x.shape[1], 0]
+
+
+def from_one(x: Tensor, y: Tensor) -> None:
+    for index in range(1, x.shape[0] * x.shape[1]):
+        y[index // x.shape[1], index % x.shape[1], 0] = x[index // x.shape[1], index % x.shape[1], 1]
+
+
+def left(x: Tensor, y: Tensor) -> None:
+    for index in range(x.shape[0] * x.shape[1]):
+        if x[index // x.shape[1], index % x.shape[1], 0] > 3:
+            break
+        y[index // x.shape[1], index % x.shape[1], 0] = 1
+
+
+def of_an_argument(x: Tensor, y: Tensor, side: int, wide: int) -> None:
+    for index in range(side * wide):
+        y[0, abs(index // wide), abs(index % wide)] = 1.0 + x[0, 0, 0]
+
+
+def too_few(x: Tensor, y: Tensor) -> None:
+    B, H, W = x.shape
+    for index in range(B * W):
+        y[index // W // H, index // W % H, index % W] = x[0, 0, index % W]
+
+
+def side_by_side(x: Tensor, y: Tensor) -> None:
+    B, H, W = x.shape
+    for index in range(B * H * W):
+        y[index // (H * W), index // B % H % H, 0] += x[0, 0, index % W]
+
+
+def divisors_that_change(x: Tensor, y: Tensor) -> None:
+    for index in range(x.shape[0] * x.shape[1] * x.shape[2]):
+        side = x.shape[1]
+        if x[0, 0, 0] > 0:
+            side = x.shape[2]
+        y[0, 0, index % side] = index // side
+
+
+def read_afterwards(x: Tensor, y: Tensor) -> None:
+    index = 0
+    for index in range(x.shape[0] * x.shape[1]):
+        y[index // x.shape[1], index % x.shape[1], 0] = 1
+    y[0, 0, 0] = index
+
+
+def loops(function: Callable[..., object], *arguments: object) -> list[str]:
+    """Return the names of the loops of an operator in canonical form, from the outside in."""
+    kernels = [
+        node.kernel for node in statements(canonical(program_of(function, *arguments)).body) if isinstance(node, Launch)
+    ]
+    return [node.index.name for kernel in kernels for node in statements(kernel.body) if isinstance(node, For)]
+
+
+NESTS = [
+    (remainders, (X, Y), ["b", "h", "w"]),
+    (quotients_of_quotients, (X, Y), ["index", "index", "index"]),
+    (one_after_the_other, (X, Y), ["rest", "h", "w"]),
+    (planes_apart, (X, Y), ["b", "index", "place"]),
+    (first_digits_alone, (X, V), ["row", "row", "w"]),
+    (literals, (V, numbers(3, 6)), ["index", "index", "index"]),
+    (of_what_is_made, (X, 4), ["index", "index"]),
+    (of_what_is_made, (X, 0), ["index", "index"]),
+    (within_a_branch, (X, Y), ["index", "index", "w"]),
+    (goes_on, (X, Y), ["index", "index", "index"]),
+    (claimed, (X, Y), ["index", "index"]),
+    (all_of_it, (X, V), ["index"]),
+    (copied, (X, V), ["index"]),
+    (from_one, (X, Y), ["index"]),
+    (left, (X, Y), ["index"]),
+    (of_an_argument, (X, Y, 1, 2), ["index"]),
+    (of_an_argument, (X, Y, -1, -2), ["index"]),
+    (too_few, (X, Y), ["index"]),
+    (side_by_side, (X, Y), ["index"]),
+    (divisors_that_change, (X, Y), ["index"]),
+    (read_afterwards, (X, Y), ["index", "index"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "names"), NESTS, ids=[f"{each[0].__name__}{i}" for i, each in enumerate(NESTS)]
+)
+def test_digits(function: Callable[..., object], arguments: tuple[object, ...], names: list[str]):
+    """A flat loop is a nest of its digits exactly where that is all that is used of it."""
+    assert loops(function, *arguments) == names
+    same(function, *arguments)
+
+
+def test_empty():
+    """A factor that is 0 leaves nothing to do, and no divisor that is checked."""
+    same(first_digits_alone, numbers(2, 0, 3), V)
+    same(remainders, numbers(2, 0, 3), numbers(2, 0, 3))
+
+
+def test_loops_that_a_schedule_names_are_kept():
+    """A user's schedule says how the loops run that the user wrote."""
+    program = canonical(program_of(remainders, X, Y), given="bind(index, pool)")
+    kernels = [node.kernel for node in statements(program.body) if isinstance(node, Launch)]
+    assert [node.index.name for each in kernels for node in statements(each.body) if isinstance(node, For)] == ["index"]
+
+
+def test_gradients_of_flat_loops_are_gathered():
+    """The gradient of a flat loop needs no order, and adds nothing to elements that meet."""
+
+    @bw.op
+    def shifted(x: Tensor) -> Tensor:
+        B, H, W = x.shape
+        out = torch.empty_like(x)
+        for index in range(x.numel()):
+            w, h, b = index % W, index // W % H, index // (H * W)
+            out[b, h, w] = x[b, h, w] * x[b, h, max(w - 1, 0)]
+        return out
+
+    x = torch.randn(2, 3, 4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(shifted, x)
+    assert "scatter" not in shifted.explain("backward", x)
