@@ -100,7 +100,7 @@ from brickwork.transform.preconditions import NOTHING, Preconditions, assuming_l
 from brickwork.transform.predicate import predicate
 from brickwork.transform.privatise import privatise, scratch_of
 from brickwork.transform.privatise_reductions import privatise_reductions
-from brickwork.transform.promote import apart_in, promote
+from brickwork.transform.promote import apart_in, promote, promote_under_conditions
 from brickwork.transform.ranks import with_ranks
 from brickwork.transform.recognise_reductions import note_places, recognise_reductions
 from brickwork.transform.rectangle import rectangle
@@ -352,7 +352,9 @@ def _rewritten(
         rests += more
     analysis_of = cache(lambda: analyse(source)) if found is None else lambda: found
     rewritten = promote(source, apart_in(analysis_of))
-    if rewritten.body != promote(source).body:
+    plain = rewritten if source.may_alias else promote_under_conditions(source, apart_in(analysis_of), rewritten)
+    if plain is not rewritten or rewritten.body != promote(source).body:
+        rewritten = plain
         rests.append(analysis_of())
     analysis = analyse(rewritten) if found is None or rewritten.body != source.body else found
     if (recognised := recognise_reductions(rewritten, analysis, grid=target.grid)) is not rewritten:

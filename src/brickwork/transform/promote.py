@@ -4,21 +4,25 @@
                                                                   for j in range(n): s = s + x[i, j]
                                                                   out[i] = s
 
-Invariant: the order of the arithmetic and its roundings are unchanged, and no element is touched that was not before.
+Invariant: the order of the arithmetic and its roundings are unchanged, and no element is touched that was not before,
+but for one that exists and that no other iteration touches: it is stored as it was where a condition that changes in
+the loop holds for none of its iterations.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import cache, reduce
 from itertools import count
 from typing import TypeAlias
 
+from brickwork.analysis.analyse import analyse
+from brickwork.analysis.atomic_updates import find_updates
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.races import Facts, may_touch
 from brickwork.analysis.scalars import NONE, live_after_loops
-from brickwork.analysis.verdicts import Analysis
+from brickwork.analysis.verdicts import Analysis, Bound
 from brickwork.ir import build
 from brickwork.ir.dtypes import value_dtype
 from brickwork.ir.effects import effects
@@ -46,6 +50,8 @@ PROMOTED_NUMBERS = 2_000_000
 """Numbers of the variables made in here start from this."""
 
 
+_Taken: TypeAlias = Mapping[tuple[Symbol, int], frozenset[int]]
+"""The accesses of elements that are in variables while a loop runs, by the loop and a store."""
 Apart: TypeAlias = Callable[[Symbol, int, int], bool]
 """Whether two accesses, by number, never touch one element while the loop of an index runs once."""
 
@@ -60,6 +66,49 @@ def promote(kernel: Kernel, apart: Apart | None = None) -> Kernel:
         return kernel
     promoter = _Promoter(count(PROMOTED_NUMBERS), apart, live_after_loops(kernel.body))
     return replace(kernel, body=tuple(promoter.block(kernel.body)))
+
+
+@legality
+def promote_under_conditions(kernel: Kernel, apart: Apart, plain: Kernel) -> Kernel:
+    """Return `plain`, which `promote` made of the kernel, with more elements in variables.
+
+    Those are updated under conditions that change in the loop. Each exists where no condition holds, too, under the
+    same guards, and loops are as independent as they were: no other iteration touches it.
+    """
+    refused: frozenset[tuple[Symbol, int]] = frozenset()
+    for _ in statements(kernel.body):
+        promoter = _Promoter(count(PROMOTED_NUMBERS), apart, live_after_loops(kernel.body), refused)
+        found = replace(kernel, body=tuple(promoter.block(kernel.body)))
+        if not promoter.taken:
+            return plain
+        wrong = _wrong(found, promoter.taken, plain)
+        if not wrong:
+            return found
+        refused |= wrong
+    return plain
+
+
+@legality
+def _wrong(kernel: Kernel, taken: _Taken, plain: Kernel) -> frozenset[tuple[Symbol, int]]:
+    """Return which of the elements that were taken from loops may not exist, or make a loop around dependent."""
+    analysis, before = (find_updates(each, analyse(each)) for each in (kernel, plain))
+    kept = {node.access for node in walk(kernel.body) if isinstance(node, Load | Store)}
+    missing = {
+        access
+        for (access, axis), verdict in analysis.bounds.items()
+        if verdict.bound is Bound.CHECKED or not {*verdict.guard} <= {*before.bounds[access, axis].guard}
+    } & kept
+    loops = [loop for loop in statements(kernel.body) if isinstance(loop, For)]
+    within = {loop.index: {loop.index, *assigned_symbols(loop.body)} for loop in loops}
+    worse = {
+        loop.index
+        for loop in loops
+        if not analysis.loops[loop.index].independent and (loop.claimed or before.loops[loop.index].independent)
+    }
+    around = {inner for index in worse for inner in within[index]}
+    return frozenset(
+        item for item, accesses in taken.items() if item[0] in around or within[item[0]] & worse or accesses & missing
+    )
 
 
 def apart_in(analysis_of: Callable[[], Analysis]) -> Apart:
@@ -85,11 +134,16 @@ def apart_in(analysis_of: Callable[[], Analysis]) -> Apart:
 
 @dataclass(frozen=True, slots=True)
 class _Promoter:
-    """Promotes in one kernel; `numbers` yields numbers for new variables, `live` are those read after each loop."""
+    """Promotes in one kernel; `numbers` yields numbers for new variables, `live` are those read after each loop.
+
+    If some are `refused`, elements are promoted under any conditions but those, by the loop and the store, and noted.
+    """
 
     numbers: Iterator[int]
     apart: Apart | None
     live: Mapping[Symbol, frozenset[Symbol]]
+    refused: frozenset[tuple[Symbol, int]] | None = None
+    taken: dict[tuple[Symbol, int], frozenset[int]] = field(default_factory=dict[tuple[Symbol, int], frozenset[int]])
 
     def block(self, block: Block) -> Iterator[Statement]:
         """Yield the statements of a block with accumulated elements in variables."""
@@ -117,11 +171,16 @@ class _Promoter:
             accesses = self.accumulator(loop, tensor, stored)
             numbers = frozenset(access.access for access in accesses)
             conditions = None if not accesses else reached((loop,), numbers) if tensor.type.rank else ()
-            if conditions is None:
+            if not accesses:
                 continue
-            symbol = Symbol(tensor.name, next(self.numbers), value_dtype(tensor.type.dtype))
             load = next(node for node in accesses if isinstance(node, Load))
             store = next(node for node in accesses if isinstance(node, Store))
+            if conditions is None:
+                if self.refused is None or (loop.index, store.access) in self.refused:
+                    continue
+                self.taken[loop.index, store.access] = numbers
+                conditions = ()
+            symbol = Symbol(tensor.name, next(self.numbers), value_dtype(tensor.type.dtype))
             first: Statement = Assign(symbol=symbol, value=load, loc=load.loc)
             last: Statement = replace(store, value=Read(symbol=symbol, loc=store.loc))
             if is_idle_unless_reached((written,), numbers, self.live.get(loop.index, NONE)):

@@ -30,7 +30,7 @@ def remainders(x: Tensor, y: Tensor) -> None:
 
 
 def quotients_of_quotients(x: Tensor, y: Tensor) -> None:
-    B, H, W = x.shape
+    H, W = x.shape[1], x.shape[2]
     for index in range(x.numel()):
         y[index // W // H, index // W % H, index % W] = x[index // W // H, index // W % H, index % W] - 1
 
@@ -212,7 +212,7 @@ def test_gradients_of_flat_loops_are_gathered():
 
     @bw.op
     def shifted(x: Tensor) -> Tensor:
-        B, H, W = x.shape
+        H, W = x.shape[1], x.shape[2]
         out = torch.empty_like(x)
         for index in range(x.numel()):
             w, h, b = index % W, index // W % H, index // (H * W)

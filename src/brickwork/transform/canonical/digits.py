@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import cast
 
 from brickwork.ir import build
 from brickwork.ir.effects import effects
@@ -45,7 +46,7 @@ from brickwork.transform.scratch import Names
 class _Product:
     """A positive number times factors that are not negative; each stands as often as it is a factor."""
 
-    number: int
+    number: int = 1
     factors: frozenset[tuple[Expression, int]] = frozenset()
 
     def times(self, other: _Product) -> _Product:
@@ -63,7 +64,7 @@ class _Product:
         return _Product(self.number // other.number, frozenset(item for item in found.items() if item[1]))
 
 
-ONE = _Product(1)
+ONE = _Product()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +151,7 @@ class _Known:
                 case Apply(operator=operator, operands=(Size() as size, value)) if operator.name == "eq":
                     while value in equal:
                         value = equal[value]
-                    if (
-                        not any(isinstance(node, Size) for node in walk(value))
-                        or isinstance(value, Size)
-                        and value != size
-                    ):
+                    if value != size and (isinstance(value, Size) or not any(isinstance(n, Size) for n in walk(value))):
                         equal.setdefault(size, value)
                 case _:
                     pass
@@ -174,7 +171,7 @@ class _Known:
                 case Constant(value=int(number)) if number > 0:
                     result = replace(result, number=result.number * number)
                 case _ if self.is_natural(factor):
-                    result = result.times(_Product(1, frozenset(((factor, 1),))))
+                    result = result.times(_Product(factors=frozenset(((factor, 1),))))
                 case _:
                     return None
         return result
@@ -238,7 +235,7 @@ class _Reader:
             match statement:
                 case Assign(symbol=symbol, value=value):
                     found = self.digits(value, digits)
-                    new = self.written(found) if found == WHOLE else self.expression(value, digits)
+                    new = self.written(WHOLE) if found == WHOLE else self.expression(value, digits)
                     result.append(replace(statement, value=new))
                     digits.pop(symbol, None)
                     if found is not None:
@@ -279,7 +276,7 @@ class _Reader:
                 parts = self.block(then, dict(digits)), self.block(otherwise, dict(digits))
                 return replace(statement, condition=asked, then=parts[0], otherwise=parts[1])
             case _:
-                return rebuild(statement, lambda node: self.expression(node, digits))
+                return rebuild(statement, lambda node: self.expression(cast("Expression", node), digits))
 
     @legality
     def digits(self, value: Node, known: Mapping[Symbol, _Digits]) -> _Digits | None:
@@ -303,7 +300,7 @@ class _Reader:
         """Return an expression with digits as indices, or note their places."""
         found = self.digits(value, known)
         if found is None:
-            return rebuild(value, lambda node: self.expression(node, known))
+            return rebuild(value, lambda node: self.expression(cast("Expression", node), known))
         self.failed = self.failed or found == WHOLE
         self.places |= {found.low, *(() if found.high is None else (found.high,))}
         return value if self.values is None else self.written(found)

@@ -1,0 +1,130 @@
+"""Elements that a loop updates under conditions that change in it: in variables where they surely exist.
+
+Each program does the same as written, for processors and for a GPU.
+"""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+import brickwork as bw
+from brickwork.analysis.analyse import analyse
+from brickwork.ir.dtypes import INT64
+from brickwork.ir.nodes import Store
+from brickwork.ir.walk import statements, walk
+from brickwork.transform.promote import apart_in, promote, promote_under_conditions
+from support.lowering import memory
+from support.scheduling import kernel_of, loops_of, same
+
+Tensor = torch.Tensor
+X = memory([1.0, -2.0, 3.0, 0.5, -1.0])
+Y = memory([0.25] * 5)
+E = memory([2, 0, 2, 1, 4], INT64)
+
+
+def window(x: Tensor, y: Tensor, e: Tensor) -> None:
+    for t in range(x.shape[0]):
+        for k in range(3):
+            if 0 <= t + k - 1 < x.shape[0]:
+                y[t] += x[t + k - 1]
+
+
+def left_out(x: Tensor, y: Tensor, e: Tensor) -> None:
+    for t in range(x.shape[0]):
+        for k in range(x.shape[0]):
+            if x[k] < 0:
+                continue
+            y[t] = max(y[t], x[k] * t)
+
+
+def none_at_all(x: Tensor, y: Tensor, e: Tensor) -> None:
+    for t in range(x.shape[0]):
+        for k in range(x.shape[0]):
+            if x[k] > 100:
+                y[t] += x[k]
+
+
+def in_a_while(x: Tensor, y: Tensor, e: Tensor) -> None:
+    for t in range(x.shape[0]):
+        for k in range(x.shape[0]):
+            n = e[k]
+            while n > 1:
+                y[t] += x[n]
+                n -= 1
+
+
+def in_range_by_the_condition(x: Tensor, y: Tensor, e: Tensor) -> None:
+    for t in range(x.shape[0] + 3):
+        for k in range(3):
+            if t + k < x.shape[0]:
+                y[t] += x[t + k]
+
+
+def elements_that_meet(x: Tensor, y: Tensor, e: Tensor) -> None:
+    for i in range(x.shape[0]):
+        for k in range(3):
+            if x[k] > 0:
+                y[e[i]] += x[k]
+
+
+def claimed(x: Tensor, y: Tensor, e: Tensor) -> None:
+    for i in bw.prange(x.shape[0]):
+        if i == 3:
+            y[0] = y[0] * 2 + x[i]
+
+
+def read_elsewhere(x: Tensor, y: Tensor, e: Tensor) -> None:
+    for t in range(1, x.shape[0]):
+        for k in range(3):
+            if x[k] > 0:
+                y[t] += y[k]
+
+
+PROGRAMS = [
+    (window, True),
+    (left_out, True),
+    (none_at_all, True),
+    (in_a_while, True),
+    (in_range_by_the_condition, False),
+    (elements_that_meet, False),
+    (claimed, False),
+    (read_elsewhere, False),
+]
+
+
+@pytest.mark.parametrize(("function", "taken"), PROGRAMS, ids=[each[0].__name__ for each in PROGRAMS])
+def test_promotion(function: Callable[..., object], taken: bool):
+    """Whether the innermost loop stores into memory no more, and what is computed."""
+    kernel = kernel_of(function, X, Y, E)
+    plain = promote(kernel)
+    found = promote_under_conditions(kernel, apart_in(lambda: analyse(kernel)), plain)
+    inner = [*loops_of(found).values()][-1]
+    assert (not any(isinstance(node, Store) for node in walk(inner))) == taken
+    assert (found is plain) != taken
+    same(function, X, Y, E)
+
+
+def test_one_of_two():
+    """Elements that may not exist stay in memory; others are variables all the same."""
+
+    def both(x: Tensor, y: Tensor, z: Tensor) -> None:
+        for t in range(x.shape[0] + 3):
+            for k in range(3):
+                if x[k] > 0:
+                    y[t] += x[k]
+                if t + k < x.shape[0]:
+                    z[t] += x[k]
+
+    arguments = (X, memory([1.0] * 8), Y)
+    kernel = kernel_of(both, *arguments)
+    found = promote_under_conditions(kernel, apart_in(lambda: analyse(kernel)), promote(kernel))
+    inner = [*loops_of(found).values()][-1]
+    assert [node.tensor.name for node in statements(inner) if isinstance(node, Store)] == ["z"]
+    same(both, *arguments)
+
+
+def test_an_element_that_does_not_exist():
+    """What is out of range fails where it is updated, and only there."""
+    same(in_range_by_the_condition, X, memory([0.5] * 3), E)
+    same(none_at_all, X, memory([0.5] * 3), E)
