@@ -387,9 +387,9 @@ class _Turn:
         return result, tuple(left)
 
     def moving(self, guard: Guard, elements: Sequence[Dimension]) -> int | None:
-        """Return the innermost element's place that is compared to an index of an outer loop, if one is."""
+        """Return the innermost element's place that is compared to what an outer loop says, if one is."""
         atoms = guard.polynomial.atoms() if isinstance(guard, Comparison) else frozenset[Atom]()
-        if not any(isinstance(atom, IndexAtom) and atom.depth <= self.outer for atom in atoms):
+        if all(is_fixed(atom) or not self.is_around(atom) for atom in atoms):
             return None
         return next((place for place in reversed(range(len(elements))) if elements[place].atom in atoms), None)
 

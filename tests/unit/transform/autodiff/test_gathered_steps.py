@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from brickwork.ir.interpret import run_program
-from brickwork.ir.nodes import Allocate, For, Program, Store
+from brickwork.ir.nodes import Allocate, For, Program, Size, Store
 from brickwork.ir.signature import Signature
 from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
@@ -226,3 +226,27 @@ def test_what_rows_of_ragged_tensors_need_is_kept_for_no_other_row() -> None:
     derived, _ = on_grid(ragged, arguments)
     made = [node for node in walk(derived) if isinstance(node, Allocate) and node.tensor.name.endswith("_kept")]
     assert not [node for node in made if len(node.sizes) > 1]
+
+
+def bagged(x: torch.Tensor, ends: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+    """Rows of ragged elements, each scaled by a number of its own; some may count from the end."""
+    out = x.new_zeros((len(ends) - 1, x.shape[1]))
+    for b in range(len(ends) - 1):
+        for i in range(ends[b], ends[b + 1]):
+            for d in range(x.shape[1]):
+                out[b, d] += scale[i] * x[i, d]
+    return out
+
+
+def test_no_row_of_a_ragged_tensor_looks_at_the_elements_of_all() -> None:
+    arguments = (numbers(5, 2), lengths(-1, 2, 2, 5), numbers(5))
+    program = lowered(bagged, arguments)
+    given = [torch.randn(item.shape, dtype=item.dtype) for item in forward(program, arguments)]
+    expected = _differences(program, arguments, 2, given)[0]
+    derived, scheduled = on_grid(bagged, arguments)
+    for way in (derived, scheduled):
+        found = run_program(way, [_memory(item) for item in (*arguments, *given)], key=KEY, check=True)
+        assert torch.allclose(to_tensor(found[1]).double(), expected, rtol=1e-5, atol=1e-5)
+    loops = [node for node in walk(derived) if isinstance(node, For)]
+    inner = [node for loop in loops for node in walk(loop.body) if isinstance(node, For)]
+    assert not [node for node in inner if isinstance(node.stop, Size) and node.stop.axis == 0]
