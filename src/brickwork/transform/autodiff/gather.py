@@ -265,7 +265,22 @@ class _Gatherer:
             self.scatters = self.grid and not all(self.is_apart(item, depth) for item in left)
             if not self.shared and not self.scatters:
                 break
-        return result
+        rest = (found[tensor] for tensor in found if tensor not in result)
+        if not self.grid or all(self.separate.is_separate(updates, depth) for updates in rest):
+            return result
+        return {tensor: terms for tensor, terms in result.items() if not all(self.is_flat(item, depth) for item in terms)}
+
+    def is_flat(self, term: Term, depth: int) -> bool:
+        """Whether an element has one iteration of the loops that say its place, which is looked for in some of them.
+
+        Beside a scatter all of that would be done again, by neighbours that find what they look for at other times.
+        """
+        access = self.accesses[term.place.store.access]
+        said = {atom for axis in access.axes for atom in axis.value.atoms()}
+        looked = any(each.atom in said for each in term.inverse.terms)
+        if not looked or term.needs.kept or not (depth or self.is_apart(term.place, depth)):
+            return False
+        return all(self.separate.moves(access, access, loop) for loop in access.loops[depth:] if loop.atom in said)
 
     def gains(self, gathered: Mapping[Tensor, Sequence[Term]], depth: int) -> bool:
         """Whether sums before a nest gain: they keep nothing, and some are of elements that the nest moves along.

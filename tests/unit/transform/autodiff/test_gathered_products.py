@@ -81,6 +81,20 @@ def windows(x: Tensor, ends: Tensor) -> Tensor:
     return y
 
 
+def sampled(x: Tensor, mask: Tensor, at: Tensor) -> Tensor:
+    """Weight three elements at places that floats say, for each channel of a group, by numbers that lie side by side."""
+    y = torch.empty_like(x)
+    for n in range(x.shape[0]):
+        for g in range(2):
+            for c in range(x.shape[2] // 2):
+                s = 0.0
+                for k in range(3):
+                    p = min(max(int(at[n, g * 3 + k] + k), 0), x.shape[1] - 1)
+                    s += x[n, p, g * (x.shape[2] // 2) + c] * mask[n, g * 3 + k]
+                y[n, 0, g * (x.shape[2] // 2) + c] = s
+    return y
+
+
 def nests(function: Callable[..., Tensor], *sizes: tuple[int, ...], device: str) -> list[set[str]]:
     """Return which tensors each nest of the gradient stores into."""
     given = [torch.empty(size, device="meta", requires_grad=True) for size in sizes]
@@ -118,6 +132,13 @@ def test_rows_beside_a_scatter_are_gathered_from_what_is_kept() -> None:
     assert any("ends_gradient" in nest for nest in found[1:])
 
 
+def test_sums_at_flat_places_stay_beside_a_scatter() -> None:
+    """To look for their iterations, all that the scatter does would be done again, at other times by neighbours."""
+    found = [nest & {"x_gradient", "mask_gradient"} for nest in nests(sampled, (3, 4, 6), (3, 6), (3, 6), device="sm_90")]
+    assert {"x_gradient", "mask_gradient"} in found
+    assert {"mask_gradient"} not in found
+
+
 @pytest.mark.parametrize(
     ("function", "sizes"),
     [
@@ -125,8 +146,9 @@ def test_rows_beside_a_scatter_are_gathered_from_what_is_kept() -> None:
         (filtered, ((3, 9), (2, 4))),
         (carried, ((3, 5), (2, 4), (2,))),
         (windows, ((3, 4), (2, 2))),
+        (sampled, ((3, 4, 6), (3, 6), (3, 6))),
     ],
-    ids=["activated", "filtered", "carried", "windows"],
+    ids=["activated", "filtered", "carried", "windows", "sampled"],
 )
 def test_gradients_are_those_of_the_loops(function: Callable[..., Tensor], sizes: tuple[tuple[int, ...], ...]) -> None:
     """A program for a grid gives what one for a processor gives, whose nests keep the scatter's order."""
