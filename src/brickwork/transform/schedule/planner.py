@@ -114,13 +114,17 @@ class Planner:
         choices = [*((inner,) if inner else ()), *((node,) for node in reversed(band) if _is_long(node))]
         return min(choices, key=lambda chosen: self.cost(band[0], chosen), default=())
 
+    def lanes_inside(self, band: list[For]) -> tuple[For, ...]:
+        """Return the loops of a band to run in lanes that stands in another loop which others may run in parallel."""
+        return self.lanes(band)
+
     def inner_lanes(self, block: Block) -> Iterator[For]:
         """Yield the loops in a block that could run in lanes; they may be inside loops that run in order."""
         for statement in straight(block):
             if isinstance(statement, For):
                 verdict = self.analysis.loops[statement.index]
                 if verdict.independent and not verdict.reductions:
-                    yield from self.lanes([*self.band(statement)])
+                    yield from self.lanes_inside([*self.band(statement)])
                 elif verdict.independent and self.worth_lanes(statement):
                     yield statement
                 else:

@@ -22,7 +22,7 @@ from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.schedule.lengths import Lengths
 from brickwork.transform.schedule.lockstep import may_run_in_lockstep, runs_in_lockstep
-from brickwork.transform.schedule.planner import FEW, Planner, has_fixed_bounds
+from brickwork.transform.schedule.planner import FEW, NEIGHBOUR, Planner, has_fixed_bounds
 
 SHORT = 32
 """Loops of fewer iterations (where that is known) are not worth threads."""
@@ -48,6 +48,16 @@ class SharingPlanner(Planner):
         inner = (*self.inner_lanes(band[-1].body),)
         steps = [node for node in statements(band[-1].body) if self.is_step_around(node, inner)]
         return inner if steps else Planner.lanes(self, band)
+
+    def lanes_inside(self, band: list[For]) -> tuple[For, ...]:
+        """Return the loops to share out: those inside where others cost as much or about, as they leave those to warps.
+
+        All of a block's iteration is shared out then, and no thread goes along loops of its own.
+        """
+        inner, chosen = (*self.inner_lanes(band[-1].body),), self.lanes(band)
+        if not inner or self.cost(band[0], inner) > self.cost(band[0], chosen) * (1 + NEIGHBOUR):
+            return chosen
+        return inner
 
     def is_step_around(self, node: Node, inner: Sequence[For]) -> bool:
         """Whether a statement is a loop in order around others."""
