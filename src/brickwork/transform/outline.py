@@ -372,7 +372,7 @@ class _Outliner:
         if found is not None:
             inside = (*facts, *found.facts)
             parts = (*found.made, *(self.nest(part, inside) for part in found.nests))
-        elif (found := replicate_reductions(levels, self.names)) is not None:
+        elif (found := replicate_reductions(levels, self.names, self.target)) is not None:
             steps = (found.cleared, found.updated, found.joined)
             parts = (found.made, *(self.nest(part, facts) for part in steps))
         else:

@@ -36,6 +36,7 @@ from brickwork.ir.operators import OPERATORS
 from brickwork.ir.walk import rewrite, statements
 from brickwork.legality import legality
 from brickwork.records import dataclass
+from brickwork.target.target import Target
 from brickwork.transform.guard import conjunction
 from brickwork.transform.scratch import Names
 from brickwork.transform.split_reductions import flat_place, nested
@@ -45,8 +46,7 @@ COPIES = 512
 RUN = 1024
 """Neighbouring iterations that update the same copy."""
 FEW_COPIES = 8
-ROOM = 1 << 21
-"""Most elements of all copies: with fewer than `FEW_COPIES` of a tensor threads would wait for one another still."""
+"""Least copies, and updates of each element: with fewer threads would wait for one another still (not measured)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +61,20 @@ class Copies:
     version: str
 
 
+def room(target: Target) -> int:
+    """Return how many elements all copies have at most: so many that few threads of the machine meet at one.
+
+    A tensor that has as many elements as the machine keeps threads gets no copies: few meet there in any case.
+    """
+    return FEW_COPIES * target.threads
+
+
 def copies_version(tensor: Tensor) -> str:
     """Return the name of the version in which iterations update copies of a tensor."""
     return f"copies {tensor.name} {tensor.number}"
 
 
-def replicate_reductions(levels: Sequence[For], names: Names) -> Copies | None:
+def replicate_reductions(levels: Sequence[For], names: Names, target: Target) -> Copies | None:
     """Return nests that do as one launch of these levels; None if it does not count into a small tensor."""
     last = levels[-1]
     tensor = _counted(levels) if last.role is Role.PARALLEL else None
@@ -74,7 +82,9 @@ def replicate_reductions(levels: Sequence[For], names: Names) -> Copies | None:
         return None
     extents = [Size(tensor=tensor, axis=axis) for axis in range(tensor.type.rank)]
     elements = build.apply("maximum", build.product(extents), build.integer(1))
-    wanted = build.apply("minimum", build.apply("floordiv", build.integer(ROOM), elements), build.integer(COPIES))
+    wanted = build.apply(
+        "minimum", build.apply("floordiv", build.integer(room(target)), elements), build.integer(COPIES)
+    )
     copies = build.apply("maximum", wanted, build.integer(1))
     copy, made = names.tensor(f"{tensor.name}_copies", tensor.type.dtype, copies, *extents)
     counts = [count_of(level) for level in levels]

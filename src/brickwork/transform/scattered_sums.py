@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from brickwork.analysis.definitions import Definitions
+from brickwork.analysis.found_places import divides, is_found, searched
 from brickwork.analysis.scalars import NONE, live_after_loops, live_before
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
@@ -38,7 +39,6 @@ from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
-from brickwork.transform.autodiff.partial_sums import divides, is_found, searched
 from brickwork.transform.autodiff.slices import Step, accumulations
 from brickwork.transform.canonical.dead import without_dead
 from brickwork.transform.free_variables import fresh_names, with_body

@@ -21,7 +21,7 @@ I = memory([j * j % 4 for j in range(24)], INT64)
 
 @pytest.fixture(autouse=True)
 def low_limits(monkeypatch):
-    for name, value in (("COPIES", 3), ("RUN", 4), ("FEW_COPIES", 2), ("ROOM", 12)):
+    for name, value in (("COPIES", 3), ("RUN", 4), ("FEW_COPIES", 2), ("room", lambda _: 12)):
         monkeypatch.setattr(replicate_reductions, name, value)
 
 

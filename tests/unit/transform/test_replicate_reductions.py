@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from brickwork.ir.interpret import run_program
-from brickwork.ir.nodes import Allocate, If, Launch
+from brickwork.ir.nodes import Allocate, Constant, If, Launch
 from brickwork.ir.signature import Signature
 from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
@@ -21,7 +21,7 @@ def low_limits(monkeypatch):
     monkeypatch.setattr(replicate_reductions, "COPIES", 3)
     monkeypatch.setattr(replicate_reductions, "RUN", 4)
     monkeypatch.setattr(replicate_reductions, "FEW_COPIES", 2)
-    monkeypatch.setattr(replicate_reductions, "ROOM", 12)
+    monkeypatch.setattr(replicate_reductions, "room", lambda target: 12)
 
 
 def programs_of(function, *arguments):
@@ -118,3 +118,11 @@ def least(x: torch.Tensor, out: torch.Tensor) -> None:
 def test_other_updates_have_no_copies(function, dtype):
     _, pieces = programs_of(function, torch.zeros(30, dtype=dtype), torch.zeros(4, dtype=dtype))
     assert launches_of(pieces) == []
+
+
+def test_copies_have_room_for_the_threads_of_a_machine(monkeypatch):
+    """Of a tensor with as many elements as these there are none."""
+    monkeypatch.undo()
+    _, pieces = programs_of(count, torch.zeros(2, 2, dtype=torch.int64), torch.zeros(4, dtype=torch.int64))
+    (choice,) = [node for node in walk(pieces) if isinstance(node, If) and node.version.startswith("copies")]
+    assert f"{8 * GPU.threads}" in "".join(str(node.value) + " " for node in walk(choice) if isinstance(node, Constant))

@@ -268,7 +268,7 @@ class _Gatherer:
         rest = (found[tensor] for tensor in found if tensor not in result)
         if not self.grid or all(self.separate.is_separate(updates, depth) for updates in rest):
             return result
-        return {tensor: terms for tensor, terms in result.items() if not all(self.is_flat(item, depth) for item in terms)}
+        return {tensor: terms for tensor, terms in result.items() if not all(self.is_flat(e, depth) for e in terms)}
 
     def is_flat(self, term: Term, depth: int) -> bool:
         """Whether an element has one iteration of the loops that say its place, which is looked for in some of them.
@@ -277,10 +277,9 @@ class _Gatherer:
         """
         access = self.accesses[term.place.store.access]
         said = {atom for axis in access.axes for atom in axis.value.atoms()}
-        looked = any(each.atom in said for each in term.inverse.terms)
-        if not looked or term.needs.kept or not (depth or self.is_apart(term.place, depth)):
-            return False
-        return all(self.separate.moves(access, access, loop) for loop in access.loops[depth:] if loop.atom in said)
+        once = all(self.separate.moves(access, access, loop) for loop in access.loops[depth:] if loop.atom in said)
+        looked = once and any(each.atom in said for each in term.inverse.terms)
+        return looked and not term.needs.kept and (depth > 0 or self.is_apart(term.place, depth))
 
     def gains(self, gathered: Mapping[Tensor, Sequence[Term]], depth: int) -> bool:
         """Whether sums before a nest gain: they keep nothing, and some are of elements that the nest moves along.

@@ -20,6 +20,7 @@ from dataclasses import replace
 from functools import reduce
 
 from brickwork.analysis.definitions import definitions_in
+from brickwork.analysis.found_places import divides, is_found, searched
 from brickwork.analysis.scalars import NONE, live_before
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
@@ -28,12 +29,10 @@ from brickwork.ir.nodes import (
     Apply,
     Assign,
     Block,
-    Constant,
     Expression,
     For,
     If,
     Load,
-    Node,
     Read,
     Statement,
     Store,
@@ -83,25 +82,6 @@ def _nest(root: For, names: Names, *, grid: bool) -> For:
     if not sums:
         return root
     return replace(root, body=tuple(_rewritten(root.body, sums, names)))
-
-
-def searched(root: For) -> frozenset[Symbol]:
-    """Return the variables that come from elements of tensors or from floats."""
-    found: frozenset[Symbol] = frozenset()
-    while True:
-        more = {node.symbol for node in statements(root) if isinstance(node, Assign) and is_found((node.value,), found)}
-        if more <= found:
-            return found
-        found |= more
-
-
-def is_found(indices: tuple[Expression, ...], searched: frozenset[Symbol]) -> bool:
-    """Whether elements or floats tell some index: no loops over elements take the place of such an update."""
-    if read_symbols(indices) & searched:
-        return True
-    return any(
-        isinstance(node, Load) or (isinstance(node, Expression) and node.dtype.is_float) for node in walk(indices)
-    )
 
 
 def _is_once(place: Place, loop: For) -> bool:
@@ -157,15 +137,6 @@ def _outside(loop: For, place: Place, depth: int) -> tuple[Expression, ...] | No
     indices = [known.value(index) for index in place.store.indices]
     found = tuple(index for index in indices if index is not None)
     return found if len(found) == len(indices) and not any(map(divides, walk(found))) else None
-
-
-@legality
-def divides(node: Node) -> bool:
-    """Whether a node divides by what may be 0 where no iteration has asked."""
-    if not isinstance(node, Apply) or node.operator.name not in {"floordiv", "mod"}:
-        return False
-    divisor = node.operands[1]
-    return not isinstance(divisor, Constant) or divisor.value == 0
 
 
 def _depends(place: Place, added: Expression, loop: For, stored: frozenset[Tensor]) -> bool:

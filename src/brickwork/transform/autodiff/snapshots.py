@@ -16,17 +16,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from brickwork.analysis.found_places import divides
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import (
-    Apply,
     Block,
     Constant,
     Expression,
     For,
     If,
     Load,
-    Node,
     Statement,
     Symbol,
     Tensor,
@@ -106,7 +105,7 @@ class Snapshots:
         result: list[Expression | Range] = []
         for axis, index in enumerate(node.indices):
             read = read_symbols(index)
-            if any(isinstance(part, Load) or _divides(part) for part in walk(index)):
+            if any(isinstance(part, Load) or divides(part) for part in walk(index)):
                 return None
             if not read & inside:
                 result.append(index)
@@ -159,12 +158,3 @@ def _whole(tensor: Tensor, axis: int) -> Range:
 def _is_within(index: Expression, size: Expression) -> Expression:
     """Return whether an index is one of an axis."""
     return build.apply("logical_and", build.apply("ge", index, build.integer(0)), build.apply("lt", index, size))
-
-
-def _divides(node: Node) -> bool:
-    """Whether an expression divides by what may be 0."""
-    match node:
-        case Apply(operator=operator, operands=(_, divisor)) if operator.name in {"floordiv", "mod"}:
-            return not isinstance(divisor, Constant) or build.is_constant(divisor, 0)
-        case _:
-            return False

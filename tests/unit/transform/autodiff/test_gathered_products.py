@@ -82,7 +82,7 @@ def windows(x: Tensor, ends: Tensor) -> Tensor:
 
 
 def sampled(x: Tensor, mask: Tensor, at: Tensor) -> Tensor:
-    """Weight three elements at places that floats say, for each channel of a group, by numbers that lie side by side."""
+    """Weight three elements at places that floats say, for each channel of a group, by numbers side by side."""
     y = torch.empty_like(x)
     for n in range(x.shape[0]):
         for g in range(2):
@@ -133,8 +133,9 @@ def test_rows_beside_a_scatter_are_gathered_from_what_is_kept() -> None:
 
 
 def test_sums_at_flat_places_stay_beside_a_scatter() -> None:
-    """To look for their iterations, all that the scatter does would be done again, at other times by neighbours."""
-    found = [nest & {"x_gradient", "mask_gradient"} for nest in nests(sampled, (3, 4, 6), (3, 6), (3, 6), device="sm_90")]
+    """To look for their iterations, all that the scatter does would be done again, by neighbours at other times."""
+    stored = nests(sampled, (3, 4, 6), (3, 6), (3, 6), device="sm_90")
+    found = [nest & {"x_gradient", "mask_gradient"} for nest in stored]
     assert {"x_gradient", "mask_gradient"} in found
     assert {"mask_gradient"} not in found
 
