@@ -103,6 +103,38 @@ def stale(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     return h
 
 
+def either(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """Threads would read as much along `d` as along `e`, but a bit less: each would go along `e` alone."""
+    n = min(x.shape[1], x.shape[2])
+    p = torch.zeros(x.shape[0], n)
+    for b in range(x.shape[0]):
+        top = 0.0
+        for e in range(n):
+            top = max(top, x[b, 0, e])
+        for d in range(n):
+            s = top
+            for e in range(n):
+                s += (x[b, d, e] + x[b, e, d]) * x[b, d, e] * x[b, e, d] * w[0, e]
+            p[b, d] = s
+    return p
+
+
+def columns(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """Threads read neighbours along `d`, and along `e` nothing of the kind."""
+    n = min(x.shape[1], x.shape[2])
+    p = torch.zeros(x.shape[0], n)
+    for b in range(x.shape[0]):
+        top = 0.0
+        for e in range(n):
+            top = max(top, x[b, 0, e])
+        for d in range(n):
+            s = top
+            for e in range(n):
+                s += x[b, e, d] * w[0, e]
+            p[b, d] = s
+    return p
+
+
 def warps_of(function):
     _, kernels = schedule_program(program_for_gpu(function, torch.empty(2, 3, 64), torch.empty(64, 64)), GPU)
     return {loop.name for each in kernels for loop in each.analysis.loops if each.schedule.warps(loop)}
@@ -118,6 +150,8 @@ def warps_of(function):
         (rewritten, set()),
         (both, set()),
         (stale, set()),
+        (either, {"d"}),
+        (columns, set()),
     ],
 )
 def test_loops_of_independent_rows_are_for_warps(function, loops):
