@@ -219,3 +219,52 @@ def test_elements_that_lie_apart(function, more, lanes):
     a = memory([[1.0 + i, 2.0, 0.5 * i] for i in range(19)], FLOAT64)
     assert has_lanes(function, a, *more) is lanes
     agree(function, a, *more, target=AVX512)
+
+
+def pairs_counted(x: torch.Tensor):
+    """Counts in a table of a row's own, at places that elements say."""
+    out = torch.zeros(len(x), 4, 4, dtype=torch.int64)
+    for p in range(len(x)):
+        for i in range(x.shape[1]):
+            for j in range(x.shape[2] - 1):
+                out[p, x[p, i, j], x[p, i, j + 1]] += 1
+    return out
+
+
+def eliminated(a: torch.Tensor, d: torch.Tensor):
+    """Rows of which each element takes the ones before, by a division, from memory."""
+    c = torch.ones(len(a), a.shape[1], dtype=torch.float64)
+    for s in range(len(a)):
+        for i in range(1, a.shape[1]):
+            w = 3.0 + a[s, i] * c[s, i - 1]
+            c[s, i] = a[s, i] / w
+            d[s, i] = (d[s, i] - a[s, i] * d[s, i - 1]) / w
+        for i in range(a.shape[1] - 2, -1, -1):
+            d[s, i] -= c[s, i] * d[s, i + 1]
+
+
+def decayed(a: torch.Tensor, d: torch.Tensor):
+    """The same by a long function, which lanes share."""
+    for s in range(len(a)):
+        for i in range(1, a.shape[1]):
+            d[s, i] = math.exp(-a[s, i] * d[s, i - 1])
+
+
+def across(a: torch.Tensor, d: torch.Tensor):
+    """Columns, of which neighbours are neighbours in memory."""
+    for s in range(a.shape[1]):
+        for i in range(1, len(a)):
+            d[i, s] = (d[i, s] - a[i, s] * d[i - 1, s]) / a[i, s]
+
+
+def test_lanes_around_tables_that_elements_index():
+    x = memory([[[(i * j + p) % 4 for j in range(5)] for i in range(3)] for p in range(19)], INT64)
+    assert not has_lanes(pairs_counted, x)
+    agree(pairs_counted, x, target=AVX512)
+
+
+@pytest.mark.parametrize(("function", "lanes"), [(eliminated, False), (decayed, True), (across, True)])
+def test_lanes_around_recurrences_through_memory(function, lanes):
+    a, d = (memory([[1.0 + i + j, 2.0, 0.5 * i, 1.0] for i in range(19)], FLOAT64) for j in range(2))
+    assert has_lanes(function, a, d) is lanes
+    agree(function, a, d, target=AVX512)

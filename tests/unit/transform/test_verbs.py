@@ -356,7 +356,8 @@ def test_default_schedules_can_be_given_back(name):
     )
     known = all(names.knows(verb) for item in made for verb in (*item.moved, *item.schedule.verbs))
     again, _ = schedule_program(program, AVX2, "\n".join(item.text for item in made) if known else "")
-    if not any(version.name == "panels" for item in made for version in item.versions):
+    panels = any(version.name == "panels" for item in made for version in item.versions)
+    if not panels and all(item.short is None for item in made):
         assert without_numbers(again) == without_numbers(first)
 
 

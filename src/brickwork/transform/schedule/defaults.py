@@ -34,7 +34,7 @@ from brickwork.target.target import Target
 from brickwork.transform.privatise_reductions import may_privatise
 from brickwork.transform.schedule.cache_tile import find_tile
 from brickwork.transform.schedule.grid import grid_schedule
-from brickwork.transform.schedule.lane_costs import APART, lanes_pay, strays
+from brickwork.transform.schedule.lane_costs import lanes_pay, strays
 from brickwork.transform.schedule.lengths import lengths_in
 from brickwork.transform.schedule.planner import (
     Planner,
@@ -45,7 +45,6 @@ from brickwork.transform.schedule.planner import (
     value_bytes,
     varies_with,
 )
-from brickwork.transform.schedule.recurrence import chain
 from brickwork.transform.schedule.schedule import (
     LANES_LIMIT,
     Bind,
@@ -142,7 +141,9 @@ class _Processor(Planner):
     def independent(self, loop: For) -> Iterator[Verb]:
         band = [*self.band(loop)]
         chosen = self.lanes(band)
-        if isinf(self.cost(loop, chosen)) or self.gains_nothing(loop, chosen):
+        if not self.around_pays(band, chosen):
+            chosen = (*self.inner_lanes(band[-1].body),)
+        if isinf(self.cost(loop, chosen)):
             chosen = ()
         rows = self.rows(band, chosen) if self.target.vector_bytes else 0
         if rows:
@@ -200,23 +201,10 @@ class _Processor(Planner):
         """Whether lanes of a loop pay; those of a sum are the same on every machine, and for every work."""
         return bool(self.analysis.loops[loop.index].reductions) or lanes_pay(loop, width, self.analysis)
 
-    def gains_nothing(self, loop: For, chosen: tuple[For, ...]) -> bool:
-        """Whether lanes of a loop around others would touch elements that lie apart, and hide no long chain by that.
-
-        Or they would take branches of their own.
-        """
-        inside = [*statements(loop.body)]
-        loops = [node for node in inside if isinstance(node, For)]
-        if chosen != (loop,) or not loops or any(is_long_computation(node) for node in walk(loop.body)):
-            return False
-        branches = any(isinstance(node, If) and any(isinstance(item, Store) for item in walk(node)) for node in inside)
-        brief = branches or all(map(self.is_brief, loops))
-        return brief and self.cost(loop, chosen) >= self.cost(loop, ())
-
-    def is_brief(self, loop: For) -> bool:
-        """Whether iterations of a loop in order wait for each other less long than lanes take for accesses apart."""
-        accesses = [item for item in self.analysis.accesses if item.loops and item.loops[-1].node.index == loop.index]
-        return 0 < chain(loop.body) <= APART * len(accesses)
+    def around_pays(self, band: list[For], chosen: tuple[For, ...]) -> bool:
+        """Whether lanes pay, if they are those of a loop around others that may have lanes instead."""
+        around = chosen == (band[-1],) and any(isinstance(node, For) for node in statements(band[-1].body))
+        return not around or self.pay(band[-1], self.width(band[-1]))
 
     def sharing(self, band: list[For], vector: For) -> For | None:
         """Return the outer loop worth running in jam: its iterations run mostly the same ones of the loops inside."""

@@ -1,6 +1,7 @@
 """What lanes cost where they do not run alike: accesses that lie apart, and inner loops that end for each lane alone.
 
     y[i] = 0.3 * a[i, 0] + 0.6 * a[i, 1]      lanes read one by one, and share the arithmetic alone
+    for k in range(n): s += x[i, k]           each reads a row of its own, and all wait for a sum at once
     while v != 1: ...                         lanes wait for the one with the most steps, and for masks in each step
 
 Times are in cycles. What is decided here is what pays; any answer is legal.
@@ -9,17 +10,34 @@ Times are in cycles. What is decided here is what pays; any answer is legal.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir.dtypes import BOOL
 from brickwork.ir.effects import effects
-from brickwork.ir.nodes import Apply, Assign, Block, Cast, Expression, For, If, Load, Node, Select, Store, While
+from brickwork.ir.nodes import (
+    Apply,
+    Assign,
+    Block,
+    Cast,
+    Expression,
+    For,
+    If,
+    Load,
+    Node,
+    Select,
+    Statement,
+    Store,
+    While,
+)
 from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
-from brickwork.transform.schedule.planner import is_apart, is_long_computation, is_strided
+from brickwork.transform.schedule.planner import is_apart, is_long_computation, is_strided, straight, trip_count
 from brickwork.transform.schedule.recurrence import ARITHMETIC, DIVISION, chain, is_division
 
-APART = 2.0
+APART = 3.0
 """Cycles that a store takes for each lane, where lanes access elements apart, and twice what a read takes."""
+ALONG = 64.0
+"""Iterations that a loop is taken to have that goes along an axis."""
 MASK = ARITHMETIC + ARITHMETIC
 """Cycles from a comparison of lanes to what waits for its mask, two instructions later. In short loops it was
 7 where it ends a loop and 14 where it chooses, on AVX-512."""
@@ -32,11 +50,49 @@ _COMPARISONS = _EQUALITY | {"lt", "le", "gt", "ge"}
 def lanes_pay(loop: For, width: int, analysis: Analysis) -> bool:
     """Whether so many iterations of a loop take less time in lanes than one after the other."""
     inside = [node for node in statements(loop.body) if isinstance(node, For | While)]
-    if not inside:
-        apart = _apart(loop, analysis)
-        masks = MASK * sum(isinstance(node, If) for node in statements(loop.body)) / width
-        return not apart or work(loop.body) >= apart + masks
-    return all(_waits_little(node, width) for node in inside if _ends_alone(node))
+    alone = [node for node in inside if _ends_alone(node)]
+    if alone:
+        return all(_waits_little(node, width) for node in alone)
+    if inside:
+        one, lane = _times(loop, loop, width, analysis)
+        return lane < one
+    apart = _apart(loop, loop, analysis)
+    masks = MASK * sum(isinstance(node, If) for node in statements(loop.body)) / width
+    return not apart or work(loop.body) >= apart + masks
+
+
+def _times(loop: For, lanes: For, width: int, analysis: Analysis) -> tuple[float, float]:
+    """Return how long an iteration of a loop takes alone, and in each of so many lanes of a loop around or of this."""
+    own = (*_own(loop.body),)
+    in_order = not analysis.loops[loop.index].independent
+    waits = chain(own, effects(own).stores if in_order else frozenset())
+    one = max(waits, work(own))
+    lane = max(waits / width, work(own) / AT_ONCE) + _apart(loop, lanes, analysis)
+    for inner in _outermost(loop.body):
+        count = trip_count(inner)
+        times = ALONG if count is None else count
+        alone, beside = _times(inner, lanes, width, analysis)
+        one, lane = one + times * alone, lane + times * beside
+    return one, lane
+
+
+def _own(block: Block) -> Iterator[Statement]:
+    """Yield the statements of a block without the loops in it."""
+    for statement in block:
+        match statement:
+            case For() | While():
+                pass
+            case If(then=then, otherwise=otherwise):
+                yield replace(statement, then=(*_own(then),), otherwise=(*_own(otherwise),))
+            case _:
+                yield statement
+
+
+def _outermost(block: Block) -> Iterator[For]:
+    """Yield the loops of a block that stand in no other of its loops."""
+    for statement in straight(block):
+        if isinstance(statement, For):
+            yield statement
 
 
 def work(nodes: Iterable[Node]) -> float:
@@ -55,10 +111,10 @@ def _work(node: Node) -> float:
     return 1 / AT_ONCE if isinstance(node, Apply | Cast | Load | Select | Store) else 0.0
 
 
-def _apart(loop: For, analysis: Analysis) -> float:
-    """Return the cycles that a lane of a loop without others takes for elements that lie apart from the next lane's."""
+def _apart(loop: For, lanes: For, analysis: Analysis) -> float:
+    """Return the cycles that a lane takes for the elements that a loop accesses apart from the next lane's."""
     found = (item for item in analysis.accesses if item.loops and item.loops[-1].node.index == loop.index)
-    apart = (item for item in found if is_apart(item) or is_strided(item))
+    apart = (item for item in found if is_apart(item, lanes.index) or is_strided(item, lanes.index))
     stores = [store for _, _, store in {(item.tensor, item.axes, item.store) for item in apart}]
     return sum(APART if store else APART / 2 for store in stores)
 

@@ -165,7 +165,9 @@ class Planner:
         """Whether a loop does no more than move elements that are apart, one by one: lanes of it would gain nothing."""
         moves = all(isinstance(node, Store) and isinstance(node.value, Constant | Load | Read) for node in loop.body)
         ends = (access for access in self.analysis.accesses if access.loops)
-        return moves and all(is_apart(access) for access in ends if access.loops[-1].node.index == loop.index)
+        return moves and all(
+            is_apart(access, loop.index) for access in ends if access.loops[-1].node.index == loop.index
+        )
 
     def access_cost(self, access: Access, vectors: set[Symbol]) -> float:
         """Return about how long an access takes if these loops run in lanes."""
@@ -225,20 +227,24 @@ def access_cost(access: Access, vectors: set[Symbol]) -> float:
     return scale
 
 
-def is_apart(access: Access) -> bool:
-    """Whether the innermost loop's iterations access elements at no constant distance along memory."""
-    atom = access.loops[-1].atom
+def is_apart(access: Access, loop: Symbol) -> bool:
+    """Whether a loop's iterations access elements at no constant distance along memory."""
+    atom = _atom(access, loop)
     varying = [place for place, axis in enumerate(access.axes) if moves_with(axis.value, atom)]
     if varying != [access.tensor.type.neighbours]:
         return bool(varying)
     return not access.axes[varying[0]].value.factor((atom,))
 
 
-def is_strided(access: Access) -> bool:
-    """Whether the innermost loop's iterations access elements some places apart along memory."""
-    atom, unit = access.loops[-1].atom, access.tensor.type.neighbours
-    step = cofactor(access.axes[unit].value, atom) if unit is not None else None
+def is_strided(access: Access, loop: Symbol) -> bool:
+    """Whether a loop's iterations access elements some places apart along memory."""
+    unit = access.tensor.type.neighbours
+    step = cofactor(access.axes[unit].value, _atom(access, loop)) if unit is not None else None
     return step is not None and step not in {number(0), number(1), number(-1)}
+
+
+def _atom(access: Access, loop: Symbol) -> IndexAtom:
+    return next(around.atom for around in access.loops if around.node.index == loop)
 
 
 def drifts(access: Access, vectors: set[Symbol]) -> bool:

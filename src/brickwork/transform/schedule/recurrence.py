@@ -10,7 +10,23 @@ A processor runs the rest of an iteration beside the chain. So the chain is what
 from __future__ import annotations
 
 from brickwork.analysis.scalars import NONE, live_before
-from brickwork.ir.nodes import Apply, Assign, Block, Cast, Constant, Expression, If, Load, Node, Read, Select, Symbol
+from brickwork.ir.effects import effects
+from brickwork.ir.nodes import (
+    Apply,
+    Assign,
+    Block,
+    Cast,
+    Constant,
+    Expression,
+    If,
+    Load,
+    Node,
+    Read,
+    Select,
+    Store,
+    Symbol,
+    Tensor,
+)
 from brickwork.ir.walk import assigned_symbols
 
 ARITHMETIC = 4.0
@@ -23,47 +39,57 @@ READ = 5.0
 """Cycles of a read whose place is waited for."""
 _DIVISIONS = frozenset({"truediv", "floordiv", "mod", "fmod", "sqrt"})
 _SUMS = frozenset({"add", "sub"})
+_Carried = Symbol | Tensor
+_Times = dict[_Carried, float]
 
 
-def chain(body: Block) -> float:
-    """Return the cycles from what an iteration carries in to what it carries out; 0 where it carries no variable."""
-    carried = live_before(body, NONE) & assigned_symbols(body)
+def chain(body: Block, through: frozenset[Tensor] = frozenset()) -> float:
+    """Return the cycles from what an iteration carries in to what it carries out; 0 where it carries nothing.
+
+    It carries variables, and elements of the tensors `through` which it does.
+    """
+    carried: frozenset[_Carried] = (live_before(body, NONE) & assigned_symbols(body)) | through
     ready = dict.fromkeys(carried, 0.0)
     _block(body, ready)
-    return max((ready.get(symbol, 0.0) for symbol in carried), default=0.0)
+    return max((ready.get(item, 0.0) for item in carried), default=0.0)
 
 
-def _block(block: Block, ready: dict[Symbol, float]) -> None:
-    """Note when each variable is ready after a block; those that nothing carried leads to are in time."""
+def _block(block: Block, ready: _Times) -> None:
+    """Note when what is carried is ready after a block; what nothing carried leads to is in time."""
     for statement in block:
         match statement:
             case Assign(symbol=symbol, value=value):
                 _note(symbol, _ready(value, ready), ready)
+            case Store(tensor=tensor, value=value) if tensor in ready:
+                ready[tensor] = max(_ready(value, ready) or 0.0, ready[tensor])
             case If(condition=condition, then=then, otherwise=otherwise):
                 chosen = _ready(condition, ready)
                 for branch in (then, otherwise):
                     after = dict(ready)
                     _block(branch, after)
-                    for symbol in assigned_symbols(branch):
-                        times = (after.get(symbol), ready.get(symbol), chosen)
-                        _note(symbol, max((time for time in times if time is not None), default=None), ready)
+                    stored = effects(branch).stores & ready.keys()
+                    for item in (*assigned_symbols(branch), *stored):
+                        times = (after.get(item), ready.get(item), chosen)
+                        _note(item, max((time for time in times if time is not None), default=None), ready)
             case _:
                 pass
 
 
-def _note(symbol: Symbol, time: float | None, ready: dict[Symbol, float]) -> None:
-    ready.pop(symbol, None)
+def _note(item: _Carried, time: float | None, ready: _Times) -> None:
+    ready.pop(item, None)
     if time is not None:
-        ready[symbol] = time
+        ready[item] = time
 
 
-def _ready(expression: Expression, ready: dict[Symbol, float]) -> float | None:
+def _ready(expression: Expression, ready: _Times) -> float | None:
     """Return when a value is ready; None if nothing carried leads to it."""
     match expression:
         case Read(symbol=symbol):
             return ready.get(symbol)
-        case Load(indices=indices):
-            return _after(READ, indices, ready)
+        case Load(tensor=tensor, indices=indices):
+            # An element that was just stored is in a register.
+            times = (ready.get(tensor), _after(READ, indices, ready))
+            return max((time for time in times if time is not None), default=None)
         case Cast(operand=operand):
             return _after(SIMPLE, (operand,), ready)
         case Select(condition=condition, then=then, otherwise=otherwise):
@@ -77,9 +103,7 @@ def _ready(expression: Expression, ready: dict[Symbol, float]) -> float | None:
             return None
 
 
-def _after(
-    cycles: float, operands: tuple[Expression, ...] | list[Expression], ready: dict[Symbol, float]
-) -> float | None:
+def _after(cycles: float, operands: tuple[Expression, ...] | list[Expression], ready: _Times) -> float | None:
     times = [time for item in operands if (time := _ready(item, ready)) is not None]
     return max(times) + cycles if times else None
 

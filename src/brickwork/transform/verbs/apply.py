@@ -111,7 +111,7 @@ def _may_be_short(loop: For) -> bool:
 def _unless_short(block: Block, index: Symbol, analysis: Analysis) -> Block:
     """Return the block with a version of a loop in one lane for few iterations."""
     ends = (access for access in analysis.accesses if access.loops and access.loops[-1].node.index == index)
-    least = SHORT_APART if any(is_apart(access) for access in ends) else SHORT
+    least = SHORT_APART if any(is_apart(access, index) for access in ends) else SHORT
 
     def change(loop: For) -> Block:
         few = build.apply("lt", build.sub(loop.stop, loop.start), build.integer(least))
