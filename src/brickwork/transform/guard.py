@@ -129,13 +129,12 @@ def _checks_of(roots: Iterable[Node], bounds: Bounds, wanted: Callable[[BoundVer
 
 
 def _access_checks(node: Load | Store, bounds: Bounds, wanted: Callable[[BoundVerdict], bool]) -> list[Check]:
-    return [
-        _index_check(node, axis, index) for axis, index in enumerate(node.indices) if wanted(bounds[node.access, axis])
-    ]
+    return [range_check(node, axis) for axis in range(len(node.indices)) if wanted(bounds[node.access, axis])]
 
 
-def _index_check(node: Load | Store, axis: int, index: Expression) -> Check:
-    size = build.size(node.tensor, axis)
+def range_check(node: Load | Store, axis: int) -> Check:
+    """Return the check that an index of an access is in range."""
+    size, index = build.size(node.tensor, axis), node.indices[axis]
     given = unwrapped(index, node.tensor, axis)
     lowest: Expression = build.integer(0) if given is None else build.apply("neg", size)
     user = index if given is None else given

@@ -74,6 +74,7 @@ from brickwork.transform.argument_checks import without_argument_checks
 from brickwork.transform.argument_facts import ArgumentFacts, argument_facts_of
 from brickwork.transform.ascending import with_ascending_rows
 from brickwork.transform.canonical.form import canonical
+from brickwork.transform.checks_ahead import with_checks_ahead
 from brickwork.transform.claims import believe_claims, take_claims
 from brickwork.transform.columns import may_have_columns, with_columns
 from brickwork.transform.distribute import distribute, may_distribute
@@ -137,6 +138,7 @@ _APART = (
     with_expanded_scratch,
     with_strides,
     with_residues,
+    with_checks_ahead,
     with_separate_sums,
     with_launched_steps,
 )
