@@ -11,7 +11,7 @@ iteration. The order of the statements stays, and so does the order of the itera
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import field, replace
 from itertools import count
 
@@ -33,6 +33,7 @@ from brickwork.ir.nodes import (
     Statement,
     Store,
     Symbol,
+    Tensor,
 )
 from brickwork.ir.walk import assigned_symbols, rewrite, rewrite_statements, statements, walk
 from brickwork.legality import legality
@@ -204,10 +205,13 @@ class _Cutter:
 
 
 @legality
-def may_run_before(loop: Loop, before: Block, after: Block, facts: Facts) -> bool:
+def may_run_before(
+    loop: Loop, before: Block, after: Block, facts: Facts, updated: Collection[Tensor] = frozenset()
+) -> bool:
     """Whether no iteration of `before` touches what `after` does in an earlier one.
 
-    What `before` leaves in variables for `after`, in the same iteration, is for the caller to keep.
+    What `before` leaves in variables for `after`, in the same iteration, is for the caller to keep. All that the loop
+    does with elements that are `updated` is to update them, in any order.
     """
     own = {node.tensor for node in before if isinstance(node, Local)}
     if own & (effects(after).loads | effects(after).stores) or live_before(before, NONE) & assigned_symbols(after):
@@ -216,6 +220,7 @@ def may_run_before(loop: Loop, before: Block, after: Block, facts: Facts) -> boo
     return not any(
         (one.store or other.store)
         and one.tensor == other.tensor
+        and one.tensor not in updated
         and may_meet(facts, loop, one, other, depth=loop.depth)
         for one in behind
         for other in ahead

@@ -10,6 +10,7 @@
    with_ascending_rows: on whole programs, since it makes kernels of its own for elements that ascend.
    with_expanded_scratch (only for grids): likewise, for scratch tensors with more elements than a thread has room for.
    with_strides, with_residues (only for grids): sums of one remainder, before sums are looked for.
+   with_checks_ahead (only for matrix instructions): contractions without checks, which are looked for next.
    with_separate_sums (only for grids): nests of their own for contractions, in expanded scratch tensors, too.
    with_launched_steps (only for grids): then, as kernels with parts of scratch tensors have loops that are independent.
    with_own_scratch: then, since each of these kernels is to choose how its tensors lie in memory.

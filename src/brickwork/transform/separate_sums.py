@@ -9,17 +9,19 @@
                 t += a[i, k] * u[k, j]                for k in range(p): t += a[i, k] * u[k, j]
             y[i, j] = silu(s) * t                     y[i, j] = silu(kept[i, j]) * t
 
-Each nest may then run in tiles. Legal where all iterations of a part may run before all of the next one. Variables that
-pass from part to part are kept for each iteration, or computed again where indices and sizes say them. Invariant: the
-nests run where rows, columns and terms are worth tiles, and there is room; elsewhere the kernel runs as it was.
+Each nest may then run in tiles. What a sum adds to an element that others say (`y[at[i], k] += s`) has a nest, too.
+Legal where all iterations of a part may run before all of the next one. Variables that pass from part to part are kept
+for each iteration, or computed again where indices and sizes say them. Invariant: the nests run where rows, columns and
+terms are worth tiles, and there is room; elsewhere the kernel runs as it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
 
 from brickwork.analysis.analyse import analyse
+from brickwork.analysis.atomic_updates import find_updates
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.races import Facts
 from brickwork.analysis.scalars import NONE, live_after_loops, live_before
@@ -36,13 +38,16 @@ from brickwork.ir.nodes import (
     If,
     Kernel,
     Launch,
+    Load,
     Node,
     Program,
     Read,
     Statement,
+    Store,
     Symbol,
+    Tensor,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, statements
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, statements, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.matrix import LEAST_TERMS
@@ -84,8 +89,33 @@ def _launches(launch: Launch, names: Names, most: int) -> Changed:
 
 def _has_several(loop: For) -> bool:
     """Whether a loop has several loops in it, or one that adds up several sums, so that an analysis is worth making."""
-    inner = [item for item in loop.body if effects(item).loops]
-    return len(inner) > 1 or any(len(sums_of(item)) > 1 for item in inner)
+    _, body = _asked(loop.body)
+    inner = [item for item in body if effects(item).loops]
+    several = len(inner) > 1 or any(len(sums_of(item)) > 1 for item in inner)
+    return several or (bool(inner) and any(_scatters(item, body) for item in body))
+
+
+def _asked(body: Block) -> tuple[Expression | None, Block]:
+    """Return the condition around all of a body, which can be asked around each part of it, and what it is around."""
+    match body:
+        case (If(condition=condition, then=then, otherwise=()),):
+            found, read = effects(then), effects(condition)
+            if not read.reads & found.assigns and not read.loads & found.changes:
+                return condition, then
+        case _:
+            pass
+    return None, body
+
+
+def _scatters(statement: Statement, block: Block) -> bool:
+    """Whether a statement of a block adds to an element, or changes it else, at a place that other elements say."""
+    match statement:
+        case Store(tensor=tensor, indices=indices, value=value):
+            read = {item.symbol for item in block if isinstance(item, Assign) and effects(item.value).loads}
+            changes = any(isinstance(node, Load) and node.tensor == tensor for node in walk(value))
+            return changes and bool(effects(indices).loads or read_symbols(indices) & read)
+        case _:
+            return False
 
 
 # ---------------------------------------------------------------- parts
@@ -100,6 +130,8 @@ class _Cutter:
     """Cuts the nests of one kernel. What is worth it, and what is kept, is noted while a nest is cut."""
 
     facts: Facts
+    updated: Mapping[Symbol, Collection[Tensor]]
+    """The tensors that each loop, were it parallel, would update in steps of their own."""
     live: dict[Symbol, frozenset[Symbol]]
     names: Names
     known: Ranges
@@ -111,7 +143,8 @@ class _Cutter:
         """Return what cuts a kernel's nests."""
         known = Ranges(frozenset(kernel.scalars) - assigned_symbols(kernel.body))
         facts = Facts(analysis.model, Solver(), analysis.bounds)
-        return cls(facts, live_after_loops(kernel.body), names, known)
+        updated = {index: verdict.updates for index, verdict in find_updates(kernel, analysis).loops.items()}
+        return cls(facts, updated, live_after_loops(kernel.body), names, known)
 
     def cut(self, statement: Statement) -> Apart | None:
         """Return the nests in place of one, which may stand in conditions; None if it stays as it is."""
@@ -137,12 +170,16 @@ class _Cutter:
     def loops(self, loop: For, place: Place) -> list[For]:
         """Return a loop as one for each part of its body."""
         inside = place.inside(loop)
-        parts = self.parts(self.spread(loop.body, inside), inside)
+        condition, body = _asked(loop.body)
+        parts = self.parts(self.spread(body, inside), inside)
         if len(parts) == 1:
             return [loop]
         if not self.may_be_parted(loop, parts):
             raise _UncutError
-        return [replace(loop, body=part) for part in self.passed(parts, inside)]
+        parts = self.passed(parts, inside)
+        if condition is not None:
+            parts = [(If(condition=condition, then=part),) for part in parts]
+        return [replace(loop, body=part) for part in parts]
 
     def spread(self, block: Block, place: Place) -> Block:
         """Return a block with the loops in it cut, and with a loop for each contraction that one of them adds up."""
@@ -158,17 +195,20 @@ class _Cutter:
         return tuple(result)
 
     def parts(self, block: Block, place: Place) -> list[Block]:
-        """Return a block in parts, cut between loops of which one has a contraction in it, right after the first."""
+        """Return a block in parts, cut between loops of which one has a contraction in it, right after the first.
+
+        What a contraction adds up for a place that elements say is a part, too: it is no contraction's epilogue.
+        """
         parts: list[Block] = []
         rest, last = list[Statement](), None
         for statement in block:
             if _is_long(statement):
                 has = self.has_contraction(statement, block, place)
                 if last is not None and (has or last):
-                    end = max(n for n, item in enumerate(rest) if not isinstance(item, Assign)) + 1
-                    parts.append(tuple(rest[:end]))
-                    rest = rest[end:]
+                    rest = _cut(rest, parts)
                 last = has
+            elif last and _scatters(statement, block):
+                rest, last = _cut(rest, parts), None
             rest.append(statement)
         return [*parts, tuple(rest)]
 
@@ -178,8 +218,8 @@ class _Cutter:
             return self.is_contraction(statement, block, place)
         if not isinstance(statement, For):
             return False
-        inside = place.inside(statement)
-        return any(self.has_contraction(item, statement.body, inside) for item in statement.body)
+        inside, (_, body) = place.inside(statement), _asked(statement.body)
+        return any(self.has_contraction(item, body, inside) for item in body)
 
     def is_contraction(self, statement: Statement, block: Block, place: Place) -> bool:
         """Whether a sum is a contraction, together with the loops around; notes what makes it worth tiles."""
@@ -202,7 +242,8 @@ class _Cutter:
         node = next(item for item in self.facts.model.loops if item.node.index == loop.index)
         cuts = ((parts[:place], parts[place:]) for place in range(1, len(parts)))
         cut_up = (tuple(tuple(item for part in side for item in part) for side in cut) for cut in cuts)
-        return all(may_run_before(node, before, after, self.facts) for before, after in cut_up)
+        updated = self.updated[loop.index]
+        return all(may_run_before(node, before, after, self.facts, updated) for before, after in cut_up)
 
     # ------------------------------------------------------------ what passes between parts
 
@@ -253,6 +294,13 @@ class _Cutter:
             indices.append(build.sub(build.read(loop.index), least))
             ranges = ranges.inside(loop)
         return sizes, indices
+
+
+def _cut(rest: Sequence[Statement], parts: list[Block]) -> list[Statement]:
+    """Add a part that ends after the last loop of some statements; return what is left of them."""
+    end = max(n for n, item in enumerate(rest) if not isinstance(item, Assign)) + 1
+    parts.append(tuple(rest[:end]))
+    return [*rest[end:]]
 
 
 def _is_long(statement: Statement) -> bool:

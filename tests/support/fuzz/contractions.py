@@ -80,7 +80,7 @@ class _Writer:
         around = [*rows, *columns]
         self.source.shuffle(around)
         element = f"y[{', '.join((*batch, *rows, *columns))}]"
-        wide = some(0.4)
+        added = wide = some(0.4)
         if wide:
             order = [*around, *sums]
             if not limited:
@@ -89,11 +89,16 @@ class _Writer:
         else:
             inner = _nested([*(heads[each] for each in sums), *masks], [f"s += {product}"])
             begun = pick(("0.0", "0.0", "1.0", element))
-            inner = [f"s = {begun}", *inner, *self._after(element, rows)]
+            after = self._after(element, rows)
+            if begun != element and self.data != "smooth" and some(0.15):
+                self._add("y_at", "int64", [self.sizes[rows[-1]]], "index", limit=self.sizes[rows[-1]])
+                added = True
+                after = [f"y[{', '.join(self._at(each, rows[-1]) for each in (*batch, *rows, *columns))}] += s"]
+            inner = [f"s = {begun}", *inner, *after]
             inner = _nested([f"if {pick(('j <=', 'j >', '2 * j !='))} {rows[-1]}:"] if some(0.15) else [], inner)
             body = self._triangle(_nested([heads[each] for each in (*batch, *around)], inner), rows[-1])
         self._tensor(
-            "y", [(each, self.sizes[each]) for each in (*batch, *rows, *columns)], pick(RESULTS[: 3 if wide else 5])
+            "y", [(each, self.sizes[each]) for each in (*batch, *rows, *columns)], pick(RESULTS[: 3 if added else 5])
         )
         names = ", ".join(f"{item.name}: torch.Tensor" for item in self.tensors)
         lines = ["import torch", "", "", f"def {NAME}({names}) -> None:", *("    " + line for line in body), ""]
@@ -200,6 +205,10 @@ class _Writer:
         own = self.source.choice((*rows, *columns))
         plain = f"if {own} + k {self.source.choice(('<', '>=', '!='))} {least}:"
         return self.source.choice((plain, f"if 0 <= {own} + k - {least} < {most}:", "if k % 3 != 1:"))
+
+    def _at(self, loop: str, row: str) -> str:
+        """Return an index of the result: where an element says for a row."""
+        return f"y_at[{loop}]" if loop == row else loop
 
     def _after(self, element: str, rows: Sequence[str]) -> list[str]:
         """Return the statements after a sum."""
