@@ -26,7 +26,7 @@ from brickwork.ir.nodes import Block, For, If, Kernel, Launch, Load, Program, Ro
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import statements, walk
 from brickwork.pytorch.gate import ArgumentKind
-from brickwork.runtime.launches import Followed, followed
+from brickwork.runtime.launches import MOST_LAUNCHES, Followed, followed
 from brickwork.transform.derivation import Backward
 from brickwork.transform.explain import explain
 from brickwork.transform.explanation import Explanation, Line
@@ -167,7 +167,7 @@ CASES = [
     Case(attention, [(of(2, 5, 8), of(2, 9, 8), of(2, 9, 8)), (of(32, 512, 64),) * 3]),
     Case(linear_attention, [(of(2, 5, 16),) * 3, (of(64, 512, 16),) * 3], lambda q, k, v: q.shape),
     Case(written, [(of(9, 4), of(3, 4), ids(3)), (of(90000, 128), of(4096, 128), ids(4096))], lambda c, x, s: c.shape),
-    Case(segments, [(of(9), ids(3)), (of(1 << 20), ids(1 << 14))], lambda x, p: x.shape),
+    Case(segments, [(of(9), ids(3)), (of(1 << 20), ids(400)), (of(1 << 20), ids(1 << 14))], lambda x, p: x.shape),
     Case(nearest, [(of(9, 3), of(4, 3)), (of(1 << 16, 3), of(64, 3)), (of(16, 64), of(1 << 16, 64))]),
     Case(edit, [(ids(2, 5), ids(2, 6)), (ids(256, 100), ids(256, 120))]),
 ]
@@ -188,7 +188,8 @@ class Told:
     def compared(self, arguments: Sequence[Tensor]) -> Followed:
         """Assert that what is said for arguments is what is launched for them.
 
-        Loops that run no iteration for them are said to run as they would.
+        Loops that run no iteration for them are said to run as they would. Of very many launches the
+        first ones are said.
         """
         self.rig.gpu.launches.clear()
         outputs = len(self.program.body[-1].tensors)
@@ -197,8 +198,11 @@ class Told:
         said = [item for item in found.launches if item.blocks]
         launched = [item.kernel for item in self.rig.gpu.launches]
         could = [*reachable(self.program.body, found.taken)]
-        assert found.complete
-        assert [(item.kernel, item.blocks, item.threads) for item in said] == [*map(grid, self.rig.gpu.launches)]
+        assert found.complete or len(found.launches) == MOST_LAUNCHES
+        launched, grids = launched[: len(said)], [*map(grid, self.rig.gpu.launches)]
+        assert [(item.kernel, item.blocks, item.threads) for item in said] == grids[
+            : None if found.complete else len(said)
+        ]
         assert [item.form for item in said] == [grid_of(kernel).form for kernel in launched]
         assert [bool(item.atomic) for item in said] == [*map(updates_atomically, launched)]
         lines = self.explanation.lines(found.taken)
@@ -294,5 +298,4 @@ def test_what_is_said_is_what_is_launched(case):
     wanted = Backward(tuple(x.is_floating_point() for x in case.arguments[0]))
     gradient = Told(derive(program, wanted, signature_of(given[0])), len(given[0]))
     for arguments in given:
-        if case.function is not segments:  # which rows are cut there is not followed
-            gradient.compared(arguments)
+        gradient.compared(arguments)

@@ -263,6 +263,7 @@ ILLEGAL = [
     (claimed, "bind(i, pool)", r"write rfactor\(i, atomic, h\) before"),
     (doubled, "bind(i, grid)", "no level 'grid'"),
     (doubled, "fuse(i, j); bind(j, pool)", "there is no such loop"),
+    (doubled, "split(j, 2); fuse(i, j)", "no nest over|in order|stand directly"),
     (doubled, "split(i_chunk, 4)", "there is no such loop"),
     (doubled, "bind(i, pool); bind(i, lane, 8)", "bound already"),
     (doubled, "unroll(i, 4); bind(i, pool)", "written out one after the other"),

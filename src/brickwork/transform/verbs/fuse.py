@@ -100,7 +100,10 @@ def _nest(loop: For, analysis: Analysis) -> list[For]:
     """Return the perfectly nested loops that are independent; they accumulate into the same variables."""
     nest: list[For] = []
     block: Block = (loop,)
-    while len(block) == 1 and isinstance(inner := block[0], For) and analysis.loops[inner.index].independent:
+    # Of loops that verbs have made, as those over chunks, nothing was asked.
+    while len(block) == 1 and isinstance(inner := block[0], For) and inner.index in analysis.loops:
+        if not analysis.loops[inner.index].independent:
+            break
         nest.append(inner)
         block = inner.body
     return nest
