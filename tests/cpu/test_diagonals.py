@@ -86,6 +86,10 @@ def test_what_is_too_long_fails_in_its_own_sample(function, make, place, value):
         rig.call(*arguments), rig.call(*arguments)
 
 
+def roles_of(kernel):
+    return [(node.index.name, node.role) for node in statements(kernel.body) if isinstance(node, For)]
+
+
 @pytest.mark.parametrize(
     ("function", "dtype"),
     sampled([(best_paths, torch.int32), (sums_of_paths, torch.int32), (sums_of_paths, torch.int64)]),
@@ -96,12 +100,12 @@ def test_gradients_run_along_diagonals_too(function, dtype):
     program = derived(function, arguments)
     pieces, _ = schedule_program(program, GPU)
     kernels = [node.kernel for node in walk(pieces) if isinstance(node, Launch)]
-    shared = [node for kernel in kernels for node in statements(kernel.body) if isinstance(node, For)]
     # Another version is for as many sequences as there are threads, each of which takes one then.
-    roles = [node.role for node in shared if node.index.name == "u_diagonal"]
-    assert len(roles) >= 2
-    assert set(roles) == {Role.SEQUENTIAL}
-    assert sum(node.role is Role.THREAD and node.index.name == "t" for node in shared) >= 1
+    diagonals = [("s", Role.BLOCK), ("u_diagonal", Role.SEQUENTIAL), ("t", Role.THREAD)]
+    one_each = [("s", Role.PARALLEL), ("t", Role.SEQUENTIAL), ("u", Role.SEQUENTIAL)]
+    tables = [loops for loops in map(roles_of, kernels) if "t" in dict(loops)]
+    assert all(loops in (diagonals, one_each) for loops in tables)
+    assert tables.count(diagonals) >= 2 == tables.count(one_each)
     gradient = torch.randn(2, 5, 7, generator=torch.Generator().manual_seed(0))
     given = [to_memory(item) for item in (*arguments, gradient)]
     expected, found = (run_program(each, given, check=each is pieces) for each in (program, pieces))

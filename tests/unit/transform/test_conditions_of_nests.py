@@ -196,6 +196,14 @@ def copies_of(loop):
     return replicate_reductions([replace(loop, role=Role.PARALLEL)], names_of((loop,), 1000))
 
 
+def stored_by(loop):
+    """Return the tensors, and their dimensions, that are stored into where copies begin, in the loop, and after it."""
+    copies = copies_of(loop)
+    nests = (copies.cleared, copies.updated, copies.joined)
+    found = ([node.tensor for node in statements(nest) if isinstance(node, Store)] for nest in nests)
+    return tuple([(tensor.name, tensor.type.rank) for tensor in tensors] for tensors in found)
+
+
 def test_counts_have_copies_where_nothing_reads_them():
     (plain,) = loops_of(kernel_of(counts, I6, I6, I6)).values()
     store = next(node for node in statements(plain) if isinstance(node, Store))
@@ -206,9 +214,17 @@ def test_counts_have_copies_where_nothing_reads_them():
     read = Assign(symbol=Symbol("t", 999, INT64), value=element)
     assert copies_of(replace(loop, body=(*loop.body, read))) is None
     rows = loops_of(kernel_of(counts_in_rows, I6, memory([[1]], INT64), I6))["i"]
-    assert copies_of(with_updates(rows, {node.tensor for node in statements(rows) if isinstance(node, Store)}))
+    assert stored_by(with_updates(rows, {node.tensor for node in statements(rows) if isinstance(node, Store)})) == (
+        [("h_copies", 3)],
+        [("h_copies", 3)],
+        [("h", 2)],
+    )
     other = loops_of(kernel_of(counts_and_copies, I6, I6, I6))["i"]
-    assert copies_of(with_updates(other, {store.tensor}))
+    assert stored_by(with_updates(other, {store.tensor})) == (
+        [("h_copies", 2)],
+        [("h_copies", 2), ("y", 1)],
+        [("h", 1)],
+    )
 
 
 # ---------------------------------------------------------------- orders
