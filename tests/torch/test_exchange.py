@@ -211,7 +211,9 @@ def part(u: Tensor, v: Tensor, n: int) -> Tensor:
 def an_argument(u: Tensor, v: Tensor, n: int) -> Tensor:
     w = torch.zeros_like(u)
     for _ in range(n):
-        u, w = w, u
+        before = u
+        u = w
+        w = before
     return w
 
 

@@ -30,6 +30,7 @@ from brickwork.frontend.environment import (
     resolve,
     torch_dtype,
 )
+from brickwork.frontend.exchanged_results import with_copies_returned
 from brickwork.frontend.inner_functions import with_inner
 from brickwork.frontend.lift import Split, Splitter
 from brickwork.frontend.lift_python import PythonSplitter, foreign_helper
@@ -130,7 +131,7 @@ def define(function: Callable[..., object], kinds: Kinds = ()) -> Definition:
     `kinds` are annotations of parameters that have none in the source.
     """
     whole, given = with_parts_given(annotated(parse(function), kinds), kinds)
-    source, misused = with_inner(with_early_returns(with_shapes(with_choices(whole))))
+    source, misused = with_inner(with_early_returns(with_copies_returned(with_shapes(with_choices(whole)))))
     parameters, wrong = declare(source)
     wrong.extend(misused)
     wrong.extend(refusals(source))

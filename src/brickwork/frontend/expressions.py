@@ -22,6 +22,7 @@ from brickwork.frontend.grown_lists import call_grown, is_filled, item_at, lengt
 from brickwork.frontend.indexing import (
     advice_for,
     attribute,
+    called_on,
     index,
     is_complex_element,
     load,
@@ -48,9 +49,9 @@ from brickwork.frontend.parts import (
 )
 from brickwork.frontend.parts import attribute as attribute_of
 from brickwork.frontend.random_sites import place
-from brickwork.frontend.row_forms import REDUCED, is_sliced, over_items, slices_of, spelled_out, step_of
+from brickwork.frontend.row_forms import REDUCED, is_sliced, over_items, product_of, slices_of, spelled_out, step_of
 from brickwork.frontend.row_functions import of_rows
-from brickwork.frontend.rows import Bounds, as_row, combined, is_of_rows, is_rows, row_of, slab_of
+from brickwork.frontend.rows import Bounds, as_row, combined, is_inner_product, is_of_rows, is_rows, row_of, slab_of
 from brickwork.frontend.rules import GENERATOR, REDUCTIONS, REFUSED_EXPRESSIONS, error, unsupported
 from brickwork.frontend.tuple_indexing import looked_up, pick
 from brickwork.frontend.typing import (
@@ -257,6 +258,8 @@ def _table(state: State, frame: Frame, node: ast.Subscript, loc: Location) -> Va
 def _binary(state: State, frame: Frame, node: ast.BinOp, loc: Location) -> Operand:
     sides = _ordered_operands(state, frame, node.left, node.right)
     name = BINARY.get(type(node.op), "matmul")
+    if name == "matmul" and is_of_rows(state, sides) and is_inner_product(state, sides, loc):
+        return state.reduce(state, frame, over_items(product_of(node)), "sum")
     if any(isinstance(side, Record) or is_complex_element(side) for side in sides) or name == "matmul":
         if is_of_rows(state, sides) and any(map(is_complex, sides)):
             return combined(state, sides, lambda pair: binary_number(state, frame, name, pair, node), loc)
@@ -487,8 +490,8 @@ def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
         if node.func.attr == "item" and isinstance(owner, Value) and not node.args:
             return owner
         formula = METHODS.get(node.func.attr)
-        if formula is not None and (isinstance(owner, Value) or (isinstance(owner, View) and owner.is_element)):
-            return call_formula(state, frame, formula, (scalar(state, owner, loc),), node)
+        if formula and (own := called_on(state, owner, node.func.attr, operands(state, frame, node.args), loc)):
+            return call_formula(state, frame, formula, own, node)
         if is_of_rows(state, [owner]) and node.func.attr in REDUCED and not node.args and not node.keywords:
             return _reduced(state, frame, node, node.func, owner)
         if isinstance(owner, View):

@@ -71,6 +71,16 @@ def scalar(state: State, operand: Operand | None, loc: Location) -> Value:
     raise error("BW101", f"a number is needed here, not {describe(operand)}", loc, advice_for(operand))
 
 
+def called_on(
+    state: State, owner: Operand, name: str, arguments: Sequence[Operand], loc: Location
+) -> tuple[Operand, ...]:
+    """Return what a method that is a formula is called with: a number, or a list; nothing where it is not meant."""
+    if name == "index":
+        return (owner, *arguments) if isinstance(owner, Items | View) and len(arguments) == 1 else ()
+    is_number = isinstance(owner, Value) or (isinstance(owner, View) and owner.is_element)
+    return (scalar(state, owner, loc),) if is_number else ()
+
+
 def advice_for(operand: Operand | None, otherwise: str = "write a number or an element") -> str:
     """Return what to write where an operand does not do."""
     match operand:

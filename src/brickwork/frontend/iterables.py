@@ -109,9 +109,15 @@ def iterable(state: State, frame: Frame, node: ast.expr) -> Iterable:
             case "builtins.enumerate":
                 return _enumerated(state, frame, node, loc)
             case "builtins.zip":
-                parts = tuple(iterable(state, frame, item) for item in _plain(node, loc))
+                is_strict = _is_strict(node)
+                parts = tuple(iterable(state, frame, item) for item in (node.args if is_strict else _plain(node, loc)))
                 if not parts:
                     raise error("BW008", "`zip` of nothing has no items", loc, "give it ranges or tensors")
+                counts = [state.fix(trips(part, loc), "turns") for part in parts] if is_strict else []
+                for place, count in enumerate(counts[1:], 2):
+                    message = f"zip() argument {place} has {{0}} items, and argument 1 has {{1}}"
+                    same = apply("eq", count, counts[0], loc=loc)
+                    state.check(same, FailureKind.VALUE, message, (count, counts[0]), loc)
                 return Zipped(parts)
             case "builtins.reversed":
                 if len(_plain(node, loc)) != 1:
@@ -170,8 +176,15 @@ def _no_keywords(node: ast.Call, loc: Location) -> None:
         raise error("BW008", f"`{ast.unparse(node.func)}` takes no keywords here", loc, "leave them out")
 
 
+def _is_strict(node: ast.Call) -> bool:
+    words = [(word.arg, word.value) for word in node.keywords]
+    return (
+        [name for name, _ in words] == ["strict"] and isinstance(words[0][1], ast.Constant) and bool(words[0][1].value)
+    )
+
+
 def _plain(node: ast.Call, loc: Location) -> list[ast.expr]:
-    """Return the arguments of `zip` or `reversed`; `strict=` would have to look at sizes that may differ by call."""
+    """Return the arguments of `zip` or `reversed`, which has no keywords but `strict=False`."""
     loose = [word for word in node.keywords if word.arg == "strict" and _is_false(word.value)]
     if len(loose) < len(node.keywords):
         advice = "assert that the sizes are equal before the loop"

@@ -141,6 +141,11 @@ class _Speller:
                 target = ast.Subscript(ast.Name(name, ast.Load()), ast.Tuple([], ast.Load()), ast.Store())
                 before.append(ast.Assign([target], value))
                 return ast.copy_location(ast.Name(name, ast.Load()), node)
+            case ast.Call(func=ast.Attribute(attr="clone"), args=[], keywords=[]):
+                name = self._fresh("result")
+                made = [*self._spelled(name, seen=True, node=node)]
+                before += made
+                return ast.copy_location(ast.Name(name, ast.Load()), node) if made else node
             case _:
                 return node
 

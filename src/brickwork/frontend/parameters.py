@@ -46,7 +46,7 @@ _LIST = "say what is in it: `list[int]`, `list[float]`, `list[bool]` or `list[to
 FIELDS = "let its fields be set by the constructor that `dataclass` makes, without `default_factory` and `init=False`"
 _EACH = "make each item a parameter, or a list of items of one type"
 INSTEAD: dict[str, str] = {
-    "Literal": "write texts in it, or annotate it as int or float and test its value",
+    "Literal": "write texts alone in it, or integers alone; or annotate it as float and test its value",
     "dtype": "leave it out: write `dtype=x.dtype` where a result is made, or convert what is returned",
     "device": "leave it out: an operator computes where its tensors are",
     "Generator": "leave it out: an operator that draws is called with `generator=` or `key=` besides its own arguments",
@@ -292,8 +292,9 @@ def classify(annotation: ast.expr) -> tuple[Kind | None, int | None]:
         return SCALARS[name], None
     if not isinstance(annotation, ast.Subscript):
         return None, None
-    if choices(annotation):
-        return "str", None
+    written = choices(annotation)
+    if written:
+        return KINDS_OF[type(written[0])], None
     outer = _last_name(annotation.value)
     items = annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else [annotation.slice]
     if outer in SHAPED and _last_name(items[0]) == "Tensor":
@@ -307,8 +308,12 @@ def classify(annotation: ast.expr) -> tuple[Kind | None, int | None]:
     return LISTS[found], len(items) if fixed else None
 
 
-def choices(annotation: ast.expr) -> tuple[str, ...]:
-    """Return the texts in `Literal["sum", "mean"]`; none of another annotation."""
+KINDS_OF: dict[type, Kind] = {str: "str", int: "int", bool: "bool"}
+"""The kinds of parameters that are one of a few literals."""
+
+
+def choices(annotation: ast.expr) -> tuple[str | int, ...]:
+    """Return the texts or integers in `Literal["sum", "mean"]`; none of another annotation."""
     match annotation:
         case ast.Constant(value=str() as quoted):
             try:
@@ -317,10 +322,20 @@ def choices(annotation: ast.expr) -> tuple[str, ...]:
                 return ()
         case ast.Subscript(value=outer, slice=inner) if _last_name(outer) == "Literal":
             items = inner.elts if isinstance(inner, ast.Tuple) else [inner]
-            texts = [item.value for item in items if isinstance(item, ast.Constant) and isinstance(item.value, str)]
-            return tuple(texts) if len(texts) == len(items) else ()
+            found = [item.value for item in map(_signed, items) if isinstance(item, ast.Constant)]
+            known = [value for value in found if isinstance(value, str | int)]
+            return tuple(known) if len(known) == len(items) and len({*map(type, known)}) == 1 else ()
         case _:
             return ()
+
+
+def _signed(node: ast.expr) -> ast.expr:
+    """Return `-1` as one literal."""
+    match node:
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(value))):
+            return ast.Constant(-value)
+        case _:
+            return node
 
 
 def _item_name(item: ast.expr) -> str:

@@ -183,9 +183,10 @@ class Execution:
             items = cast("list[Any]", left)
             items.extend(self.loop(True, self.items(right)))
             return items
-        row = combined(partial(self.binary, name), left, right) if _has_row(left, right) else None
+        inner = name == "matmul" and _has_row(left, right)
+        row = combined(partial(self.binary, "mul" if inner else name), left, right) if _has_row(left, right) else None
         if row is not None:
-            return row
+            return self._sum(iter(row)) if inner else row
         if isinstance(left, list | tuple | str) or isinstance(right, list | tuple | str):
             one, other = cast("Any", left), cast("Any", right)
             return one * other if name == "mul" else one + other
@@ -464,7 +465,7 @@ class Execution:
                 inner, *start = arguments
                 return counted(inner, scalar(named.get("start", start[0] if start else 0)).__index__())
             case "builtins.zip":
-                return joined(arguments)
+                return joined(arguments, strict=bool(named.get("strict")))
             case "builtins.reversed":
                 return backward(arguments[0])
             case "builtins.tuple" | "builtins.list":

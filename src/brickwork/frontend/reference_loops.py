@@ -35,8 +35,11 @@ def counted(inner: Turns, start: int) -> Turns:
     return Turns(inner.count, lambda turn: (start + turn, inner.item(turn)))
 
 
-def joined(parts: Sequence[Turns]) -> Turns:
-    """Return the iterations over `zip(*parts)`: as many as the shortest part has."""
+def joined(parts: Sequence[Turns], *, strict: bool = False) -> Turns:
+    """Return the iterations over `zip(*parts)`: as many as the shortest part has; `strict`: each has as many."""
+    for place, part in enumerate(parts[1:] if strict else (), 2):
+        if part.count != parts[0].count:
+            raise ValueError(f"zip() argument {place} has {part.count} items, and argument 1 has {parts[0].count}")
     return Turns(min(part.count for part in parts), lambda turn: tuple(part.item(turn) for part in parts))
 
 

@@ -222,3 +222,9 @@ def over_items(node: ast.Call) -> ast.Call:
     clause = ast.comprehension(target=target, iter=node.args[0], ifs=[], is_async=0)
     made = ast.copy_location(ast.GeneratorExp(elt=name, generators=[clause]), node)
     return ast.copy_location(ast.Call(func=node.func, args=[made, *node.args[1:]], keywords=node.keywords), node)
+
+
+def product_of(node: ast.BinOp) -> ast.Call:
+    """Return the call of a reduction of `a * b` for `a @ b`."""
+    made = ast.copy_location(ast.BinOp(node.left, ast.Mult(), node.right), node)
+    return ast.copy_location(ast.Call(ast.copy_location(ast.Name("sum", ast.Load()), node), [made], []), node)

@@ -50,6 +50,12 @@ def as_row(state: State, found: Operand, loc: Location) -> Row | None:
     return None
 
 
+def is_inner_product(state: State, sides: Sequence[Operand], loc: Location) -> bool:
+    """Return whether the operands of `@` have one axis each."""
+    rows = [as_row(state, side, loc) for side in sides]
+    return all(row is not None and len(row.sizes) == 1 for row in rows)
+
+
 def slab_of(state: State, view: View, parts: Sequence[Operand | Bounds], loc: Location) -> Slab:
     """Return the part of a tensor that some indices and slices leave."""
     tensor, axes = view.tensor, list[Expression | Along](view.indices)

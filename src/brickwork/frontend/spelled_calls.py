@@ -4,21 +4,25 @@ heapq.nlargest(k, h)                     sorted(h, reverse=True)[:k]
 min(a, b, key=f)                         min((a, b), key=f)
 itertools.product(range(n), range(m))    bw.ndrange(n, m)
 functools.reduce(f, (g(v) for v in x))   functools.reduce(f, [g(v) for v in x])
+torch.dot(x[i], y)                       x[i] @ y
+d = deque(maxlen=n);  d.append(v)        d = bw.bounded(n);  if len(d) == n: d.pop(0);  d.append(v)
+bin(k).count("1")                        int(k).bit_count()
 """
 
 from __future__ import annotations
 
 import ast
+import collections
 import itertools
 from collections.abc import Callable, Mapping
 
 from brickwork.frontend.environment import intrinsic, resolve
 from brickwork.frontend.syntax import all_nodes
-from brickwork.language.loops import ndrange
+from brickwork.language.loops import bounded, ndrange
 
-NAMES = frozenset({"nsmallest", "nlargest", "product", "reduce"})
+NAMES = frozenset({"nsmallest", "nlargest", "product", "reduce", "dot", "inner", "count", "deque"})
 """How such functions may be called, besides `min` and `max` with a keyword."""
-_NDRANGE = "__ndrange__"
+_NDRANGE, _BOUNDED = "__ndrange__", "__bounded__"
 
 
 def spell_calls(
@@ -46,11 +50,50 @@ class _Calls(ast.NodeTransformer):
         self._captured = captured
         self._local = local
         self.names: dict[str, object] = {}
+        self._limits: dict[str, ast.expr] = {}
+
+    def _means(self, node: ast.expr, function: object) -> bool:
+        return resolve(node, self._captured, self._local) is function
+
+    def visit_Assign(self, node: ast.Assign) -> ast.stmt:
+        """Make a deque with a limit a list with room for as many."""
+        self.generic_visit(node)
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as made):
+                most = _limit(made)
+                if most is not None and self._means(made.func, collections.deque):
+                    self._limits[name], self.names[_BOUNDED] = most, bounded
+                    call = ast.Call(ast.Name(_BOUNDED, ast.Load()), [most], [])
+                    node.value = ast.fix_missing_locations(ast.copy_location(call, made))
+            case _:
+                pass
+        return node
+
+    def visit_Expr(self, node: ast.Expr) -> ast.stmt | list[ast.stmt]:
+        """Take the first item out of a full deque before another one is appended."""
+        self.generic_visit(node)
+        match node.value:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append")) if name in self._limits:
+                most = ast.unparse(self._limits[name])
+                made = ast.parse(f"if len({name}) == {most}:\n    {name}.pop(0)").body[0]
+                for item in ast.walk(made):
+                    ast.copy_location(item, node)
+                return [made, node]
+            case _:
+                return node
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """Put another call in the place of one."""
         self.generic_visit(node)
         found = resolve(node.func, self._captured, self._local)
+        counted = _counted_bits(node)
+        if (
+            counted is not None
+            and resolve(counted.func, self._captured, self._local) is bin
+            and "int" not in self._local
+        ):
+            whole = ast.copy_location(ast.Call(ast.Name("int", ast.Load()), counted.args, []), counted)
+            node.func, node.args = ast.copy_location(ast.Attribute(whole, "bit_count", ast.Load()), node.func), []
         made: ast.expr | None = None
         match intrinsic(found), node.args:
             case "builtins.min" | "builtins.max", [_, _, *_] if any(word.arg == "key" for word in node.keywords):
@@ -63,12 +106,36 @@ class _Calls(ast.NodeTransformer):
                 made = ast.Subscript(ordered, ast.Slice(upper=count), ast.Load())
             case "functools.reduce", [_, ast.GeneratorExp() as items, *_]:
                 node.args[1] = ast.copy_location(ast.ListComp(items.elt, items.generators), items)
+            case "torch.dot" | "torch.inner", [left, right] if isinstance(left, _PART) or isinstance(right, _PART):
+                made = ast.BinOp(left, ast.MatMult(), right)
             case _ if found is itertools.product:
                 made = _ranges(node)
                 self.names |= {} if made is None else {_NDRANGE: ndrange}
             case _:
                 pass
         return node if made is None else ast.copy_location(made, node)
+
+
+_PART = ast.Subscript
+"""What is a row in a loop: of tensors as a whole torch's function is called."""
+
+
+def _counted_bits(node: ast.Call) -> ast.Call | None:
+    """Return the `bin(k)` of `bin(k).count("1")`."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=inner, attr="count"), args=[ast.Constant(value="1")], keywords=[]):
+            return inner if isinstance(inner, ast.Call) and len(inner.args) == 1 else None
+        case _:
+            return None
+
+
+def _limit(node: ast.Call) -> ast.expr | None:
+    """Return the `n` of `deque(maxlen=n)`, which is a number or a name."""
+    match node:
+        case ast.Call(args=[] | [ast.List(elts=[])], keywords=[ast.keyword(arg="maxlen", value=most)]):
+            return most if isinstance(most, ast.Name | ast.Constant | ast.Attribute) else None
+        case _:
+            return None
 
 
 def _ranges(node: ast.Call) -> ast.expr | None:

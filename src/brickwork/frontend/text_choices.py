@@ -1,4 +1,4 @@
-"""Parameters that are one of a few texts, `Literal["sum", "mean"]`: a test of that at the head of the body."""
+"""Parameters that are one of a few literals, `Literal["sum", "mean"]`: a test of that at the head of the body."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from brickwork.frontend.source import SourceFunction
 
 
 def with_choices(source: SourceFunction) -> SourceFunction:
-    """Return the function with a ValueError for texts that the annotation of a parameter does not name."""
+    """Return the function with a ValueError for what the annotation of a parameter does not name."""
     arguments, made = source.node.args, list[ast.stmt]()
     for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
-        texts = choices(item.annotation) if item.annotation is not None else ()
-        if not texts:
+        written = choices(item.annotation) if item.annotation is not None else ()
+        if not written:
             continue
-        *before, last = map(repr, texts)
+        *before, last = map(repr, written)
         wanted = f"{', '.join(before)} or {last}" if before else last
         message = f"argument {item.arg} of {source.name} must be {wanted}"
-        statement = ast.parse(f"if {item.arg} not in {texts!r}:\n    raise ValueError({message!r})").body[0]
+        statement = ast.parse(f"if {item.arg} not in {written!r}:\n    raise ValueError({message!r})").body[0]
         for each in ast.walk(statement):
             ast.copy_location(each, item)
         made.append(statement)

@@ -99,8 +99,13 @@ def _formulas() -> Iterator[tuple[str, types.FunctionType]]:
 FORMULAS: dict[str, types.FunctionType] = dict(_formulas()) | complex_numbers.OF_PARTS
 """The function to inline for each that is made of others, by its name."""
 
-METHODS = {"bit_length": formulas.bit_length, "bit_count": formulas.bit_count, **complex_numbers.METHODS}
-"""The methods of numbers."""
+METHODS = {
+    "bit_length": formulas.bit_length,
+    "bit_count": formulas.bit_count,
+    "index": sequences.index,
+    **complex_numbers.METHODS,
+}
+"""The methods of numbers, and of lists that stay as long as they are."""
 POWER_MODULO = formulas.power_modulo
 """`pow` of three arguments."""
 

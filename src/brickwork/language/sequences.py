@@ -134,3 +134,12 @@ def reduce(function: Callable[[Any, Any], Any], items: Sequence[Any], *first: An
     for place in range(1 - len(first), len(items)):
         found = function(found, items[place])
     return found
+
+
+def index(items: Sequence[Any], wanted: Any) -> int:
+    """Return the place of the first item that equals something."""
+    for place in range(len(items)):
+        if items[place] == wanted:
+            return place
+    require(False, "what is looked for is not in the list")
+    return -1
