@@ -96,7 +96,11 @@ def _bound_axis(model: Model, solver: Solver, access: Access, axis: Axis, proofs
             return _verdict((*below.needed, *above.needed), plain=True)
         if (verdict := _bound_wrapping(model, solver, access, axis, above, proofs)) is not None:
             return verdict
-    if (extremes := guard_of_extremes(model, access, axis)) is not None:
+
+    def can_hold(goal: Polynomial) -> bool:
+        return _can_hold(model, solver, access, ((Comparison(goal),),))
+
+    if (extremes := guard_of_extremes(model, access, axis, can_hold)) is not None:
         return BoundVerdict(Bound.GUARDED, extremes)
     for speculation, special in _candidates(model, axis):
         room = special.size - special.value - number(1)

@@ -9,7 +9,7 @@ that. Of one unknown quotient or remainder the extremes are met, if that of the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 
 from brickwork.analysis.corners import lower_corner
@@ -34,10 +34,13 @@ from brickwork.records import dataclass
 
 
 @legality
-def guard_of_extremes(model: Model, access: Access, axis: Axis) -> tuple[Expression, ...] | None:
+def guard_of_extremes(
+    model: Model, access: Access, axis: Axis, can_hold: Callable[[Polynomial], bool]
+) -> tuple[Expression, ...] | None:
     """Return what must hold so that an index with a quotient is in range, and is not counted from the end.
 
-    None if it has none, or several that move: their extremes are not met together.
+    None if it has none, or several that move: their extremes are not met together. None, too, if no access is made
+    where this is at least 0, of which `can_hold` tells: conditions around may keep the index from its extremes.
     """
     moving = [atom for atom in axis.value.atoms() if atom in model.origins and not is_fixed(atom)]
     if len(moving) > 1 or any(_is_tested(model, access, atom) for atom in moving):
@@ -45,6 +48,8 @@ def guard_of_extremes(model: Model, access: Access, axis: Axis) -> tuple[Express
     finder = _Extremes(model, access.loops)
     lowest, room = finder.least(axis.value), finder.least(axis.size - axis.value - number(1))
     if lowest is None or room is None or not finder.values or not finder.is_natural(lowest):
+        return None
+    if not can_hold(finder.known(room)):
         return None
     return (*dict.fromkeys(finder.positive), comparison_expression(Comparison(room), finder.values))
 
@@ -69,6 +74,12 @@ class _Extremes:
     loops: Sequence[Loop]
     values: dict[Atom, Expression] = field(default_factory=dict[Atom, Expression])
     positive: list[Expression] = field(default_factory=list[Expression])
+    given: dict[Atom, Polynomial] = field(default_factory=dict[Atom, Polynomial])
+    """What numbers of `values` are in the model, where they are the same in the whole kernel."""
+
+    def known(self, polynomial: Polynomial) -> Polynomial:
+        """Return a polynomial in terms of the model, as far as that goes."""
+        return polynomial.substitute(self.given)
 
     def least(self, goal: Polynomial) -> Polynomial | None:
         """Return a lower bound of a polynomial over all iterations, which can be computed without wrapping."""
@@ -114,6 +125,8 @@ class _Extremes:
         value = build.apply("mod" if origin.remainder else "floordiv", top, bottom)
         made = UnknownAtom(-1 - atom.number, 0)
         self.values[made] = value
+        if is_fixed(atom):
+            self.given[made] = of_atom(atom)
         known = {made: atom_interval(atom, self.model.intervals)}
         self.model = replace(self.model, intervals={**self.model.intervals, **known})
         return of_atom(made)

@@ -5,10 +5,10 @@
         for k in range(d): tmp[k] = x[i, k]    ->       for k in range(d): tmp[i, k] = x[i, k]
         y[i] = median(tmp)                              y[i] = median(tmp[i])
 
-For tensors with more elements than a thread has room for (`privatise.py`), and on processors for those whose accesses
-are checked, too. On grids each iteration has a part: the iterations are independent then, and threads of a block may
-share the loops inside them. On processors each of a few pieces of the outermost loop has one, every so manieth
-iteration, which stays in the caches:
+For tensors with more elements than a thread has room for (`privatise.py`), and for those whose accesses are checked:
+a copy could not tell where the tensor ends. On grids each iteration has a part: the iterations are independent then,
+and threads of a block may share the loops inside them. On processors each of a few pieces of the outermost loop has
+one, every so manieth iteration, which stays in the caches:
 
     for p in range(PIECES):
         for t in range((n - p + PIECES - 1) // PIECES):
@@ -77,7 +77,9 @@ from brickwork.transform.tensors import dense_type
 
 EXPANDED = "_expanded"
 """Ends the name of a kernel whose scratch tensors have parts for iterations."""
-REMARK = f"where a scratch tensor has more than {ROOM} elements, and there is room for one for each iteration"
+REMARK = (
+    f"where a scratch tensor has more than {ROOM} elements or is checked, and there is room for one for each iteration"
+)
 """What `explain` says of it on a grid."""
 FEW = "where few threads would have a list each, and there is room for one for each iteration"
 """The same of a kernel whose lists are in memory."""
@@ -189,10 +191,7 @@ def _expansions(
     if not candidates:
         return ()
     analysis = analyse(kernel)
-    large = {
-        item: _is_large(sizes[item]) if grid else _has_no_room(kernel, item, sizes[item], analysis)
-        for item in candidates
-    }
+    large = {item: _has_no_room(kernel, item, sizes[item], analysis, grid=grid) for item in candidates}
     large = {item: condition for item, condition in large.items() if not build.is_constant(condition, 0)}
     facts = Facts(analysis.model, Solver(), analysis.bounds)
     # Those of few elements are copied for each iteration (`privatise.py`), and in the way of nothing then.
@@ -221,9 +220,11 @@ def _is_large(sizes: Sequence[Expression]) -> Expression:
     return build.apply("gt", build.product(sizes), build.integer(ROOM))
 
 
-def _has_no_room(kernel: Kernel, tensor: Tensor, sizes: Sequence[Expression], analysis: Analysis) -> Expression:
-    """Return whether a tensor has more elements than an iteration on a processor can have copies of."""
-    extents = copied_extents(kernel, tensor, analysis, grid=False)
+def _has_no_room(
+    kernel: Kernel, tensor: Tensor, sizes: Sequence[Expression], analysis: Analysis, *, grid: bool
+) -> Expression:
+    """Return whether a tensor has more elements than an iteration can have copies of."""
+    extents = copied_extents(kernel, tensor, analysis, grid=grid)
     if not extents:
         return build.constant(True, BOOL)
     beyond = (build.apply("gt", size, build.integer(extent)) for size, extent in zip(sizes, extents, strict=True))

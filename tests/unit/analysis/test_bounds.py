@@ -304,6 +304,17 @@ def test_quotients_whose_extremes_are_not_met_together_are_checked():
     assert verdict.bound is Bound.CHECKED
 
 
+def test_a_guard_of_extremes_that_a_condition_keeps_away_is_none():
+    """`for i in range(len(x)): if i < n // 2: y[i] = x[n // 2 + i]`: no guard asks for `n // 2 <= 0`."""
+    make = KernelBuilder()
+    x, y, z, i = make.tensor("x", 1), make.tensor("y", 1), make.tensor("z", 1), make.symbol("i")
+    half = apply("floordiv", size(z, 0), 2)
+    copy = make.store(y, (i,), make.load(x, apply("add", half, i)))
+    loop = make.loop(i, size(x, 0), If(condition=apply("lt", i, half), then=(copy,)))
+    (verdict,) = verdicts(make.kernel(loop), "x")
+    assert verdict.bound is Bound.CHECKED
+
+
 def test_numbers_of_the_program_make_guards():
     factors = (
         lambda make, i: make.load(make.tensor("index", 1, UINT8), i),

@@ -23,6 +23,7 @@ from brickwork.transform.derivation import Backward, Derived
 from brickwork.transform.free_variables import free_tensors
 from brickwork.transform.pipeline import ScheduledKernel
 from brickwork.transform.privatise import owned, scratch_of
+from brickwork.transform.spelling import spelled
 from support import scheduling
 from support.lowering import argument_type, memory, nested, numbers, program_of
 from support.scheduling import AVX2, GPU, same
@@ -298,6 +299,23 @@ def beside_few(x: torch.Tensor):
     return out
 
 
+def least_in_order(x: torch.Tensor, n: int):
+    """Keep the least elements in order, at places that a `while` finds."""
+    out = torch.zeros(x.shape[0], n)
+    for i in range(x.shape[0]):
+        s = torch.full((n,), 100.0)
+        for d in range(x.shape[1]):
+            if x[i, d] < s[n - 1]:
+                k = n - 1
+                while k > 0 and s[k - 1] > x[i, d]:
+                    s[k] = s[k - 1]
+                    k -= 1
+                s[k] = x[i, d]
+        for k in range(n):
+            out[i, k] = s[k]
+    return out
+
+
 @pytest.fixture(autouse=True)
 def _little_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a thread have room for two elements, so that small tensors are large, and loops three pieces."""
@@ -355,6 +373,7 @@ NARROW = memory([[1.0, -2.0], [4.0, 5.0], [-7.0, 8.0]])
         (in_inner_triangles, (X,), ("", 0)),
         (where_elements_say, (X,), ("", 0)),
         (beside_few, (X,), ("ij", 2)),
+        (least_in_order, (X, 2), ("i", 2)),
     ],
 )
 def test_loops_are_independent_where_each_iteration_fills_what_it_reads(
@@ -501,6 +520,17 @@ def test_a_tensor_of_one_branch_stays_where_it_is() -> None:
     for branch in (replace(choice, then=()), replace(choice, otherwise=())):
         found = with_own_scratch(replace(program, body=tuple(branch if it is choice else it for it in program.body)))
         assert len(places_of_steps(found)[0]) == 1
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_few_elements_that_are_checked_have_parts_too(n: int) -> None:
+    """A copy of a tensor could not tell where that ends: a part of one can, however few elements there are."""
+    signature = Signature((argument_type(X), argument_type(n)), device="cuda", narrow=True, aligned=True)
+    found, _ = expand_scratch.with_expanded_scratch(canonical(lower(define(least_in_order), signature)), GPU)
+    (choice,) = [node for node in found.body if isinstance(node, If)]
+    assert spelled(choice.condition).count("<=") == 1
+    assert ">" not in spelled(choice.condition)
+    same(least_in_order, X, n)
 
 
 def test_gradients_have_parts_too() -> None:
