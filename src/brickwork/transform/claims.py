@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.races import Facts, find_race
-from brickwork.analysis.verdicts import Analysis, ConflictKind, LoopVerdict
+from brickwork.analysis.verdicts import Analysis, Conflict, ConflictKind
 from brickwork.diagnostics.diagnostic import Diagnostic, Note
 from brickwork.diagnostics.errors import RaceError
 from brickwork.ir.nodes import For, Kernel, Load, Store, Tensor
@@ -28,11 +28,14 @@ def take_claims(kernel: Kernel, analysis: Analysis, scratch: frozenset[Tensor] =
     """
     refused: list[Diagnostic] = []
     for node in walk(kernel.body):
-        if not isinstance(node, For) or not node.claimed or _meets_in_scratch(node, kernel, analysis, scratch):
+        if not isinstance(node, For) or not node.claimed:
             continue
-        verdict = analysis.loops[node.index]
-        if verdict.conflict is not None and verdict.conflict.refuted:
-            refused.append(_refusal(node, verdict))
+        conflict = analysis.loops[node.index].conflict
+        if own := _own(node, kernel, scratch):
+            race = _race(node, analysis, frozenset(kernel.tensors) - own)
+            conflict = conflict if conflict is None or conflict.kind is not ConflictKind.ELEMENTS else race
+        if conflict is not None and conflict.refuted:
+            refused.append(_refusal(node, conflict))
     if refused:
         raise RaceError(refused)
     return believe_claims(kernel, analysis, scratch)
@@ -54,22 +57,28 @@ def believe_claims(kernel: Kernel, analysis: Analysis, scratch: frozenset[Tensor
 
 @hazard
 def _meets_in_scratch(node: For, kernel: Kernel, analysis: Analysis, scratch: frozenset[Tensor]) -> bool:
-    """Whether iterations meet in a `scratch` tensor that nothing but this loop uses."""
+    """Whether iterations meet in a `scratch` tensor of the loop's own."""
+    own = _own(node, kernel, scratch)
+    return bool(own) and _race(node, analysis, own) is not None
+
+
+@hazard
+def _own(node: For, kernel: Kernel, scratch: frozenset[Tensor]) -> frozenset[Tensor]:
+    """Return the `scratch` tensors that nothing but a loop uses."""
     inside = Counter(item.tensor for item in walk(node) if isinstance(item, Load | Store))
     all_of_it = Counter(item.tensor for item in walk(kernel.body) if isinstance(item, Load | Store))
-    own = {tensor for tensor in scratch if 0 < inside[tensor] == all_of_it[tensor]}
-    if not own:
-        return False
-    accesses = tuple(item for item in analysis.model.accesses if item.tensor in own)
+    return frozenset(tensor for tensor in scratch if 0 < inside[tensor] == all_of_it[tensor])
+
+
+def _race(node: For, analysis: Analysis, tensors: frozenset[Tensor]) -> Conflict | None:
+    """Return two accesses to some tensors in which iterations of a loop meet, or None."""
+    accesses = tuple(item for item in analysis.model.accesses if item.tensor in tensors)
     facts = Facts(replace(analysis.model, accesses=accesses), Solver(), analysis.bounds)
     loop = next(item for item in analysis.model.loops if item.node.index == node.index)
-    return find_race(facts, loop, may_alias=False) is not None
+    return find_race(facts, loop, may_alias=False)
 
 
-def _refusal(loop: For, verdict: LoopVerdict) -> Diagnostic:
-    conflict = verdict.conflict
-    if conflict is None:
-        raise ValueError("a refusal needs a conflict")
+def _refusal(loop: For, conflict: Conflict) -> Diagnostic:
     notes = tuple(Note(party.loc, f"{party.action}{_spell(party.indices)}") for party in conflict.parties)
     return Diagnostic(
         code="BW201",

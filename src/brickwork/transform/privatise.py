@@ -268,13 +268,15 @@ class OwnerFinder:
         if scalar_verdict(node, self.live[node.index])[1] is not None:
             return False
         free = tensors | self.updated(node) if self.updates else tensors
-        others = tuple(
-            item
-            for item in self.facts.model.accesses
-            if item.tensor not in free and (item.tensor in self.tensors or not node.claimed)
-        )
-        facts = replace(self.facts, model=replace(self.facts.model, accesses=others))
-        return find_race(facts, loop, may_alias=False) is None
+        others = tuple(item for item in self.facts.model.accesses if item.tensor not in free)
+        race = find_race(self._about(others), loop, may_alias=False)
+        if race is None or not node.claimed or race.refuted:
+            return race is None
+        scratch = tuple(item for item in others if item.tensor in self.tensors)
+        return find_race(self._about(scratch), loop, may_alias=False) is None
+
+    def _about(self, accesses: tuple[Access, ...]) -> Facts:
+        return replace(self.facts, model=replace(self.facts.model, accesses=accesses))
 
     @legality
     def updated(self, node: For) -> frozenset[Tensor]:

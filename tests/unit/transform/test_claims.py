@@ -14,9 +14,11 @@ from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.nodes import Break, For, Launch
 from brickwork.ir.walk import walk
 from brickwork.transform.claims import believe_claims, take_claims
+from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.privatise import scratch_of
 from support.kernels_ir import KernelBuilder, apply, size, value
 from support.lowering import memory, program_of
+from support.scheduling import AVX2
 
 
 def made(kind: str, *, claimed: bool = True):
@@ -109,3 +111,20 @@ def test_what_iterations_make_for_themselves_refutes_no_claim():
     assert not take_claims(kernel, analysis, scratch_of(program)).loops[index].independent
     with pytest.raises(RaceError):
         take_claims(kernel, analysis)
+
+
+def added_up(x: torch.Tensor, at: torch.Tensor):
+    out = torch.zeros(x.shape[1])
+    for i in bw.prange(x.shape[0]):
+        s = torch.zeros(x.shape[1], dtype=torch.float64)
+        for j in range(x.shape[1]):
+            s[at[j]] += x[i, j]
+        for j in range(x.shape[1]):
+            out[j] += s[j]
+    return out
+
+
+def test_a_claim_beside_what_iterations_make_for_themselves_is_refuted_in_the_users_words():
+    program = program_of(added_up, memory([[1.0, 2.0], [3.0, 4.0]]), memory([1, 0], INT64))
+    with pytest.raises(RaceError, match=r"iterations of 'i' are not independent: .* stores into out"):
+        schedule_program(program, AVX2)
