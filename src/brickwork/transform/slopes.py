@@ -4,8 +4,9 @@
                                                  h = a[t] * h + x[t]
 
 If each iteration is linear in its state, so are all of them together: the state after them is `slope * before + h`,
-where h began at 0. Each variable, and each item of a list, has to grow with itself alone. Slopes of float32 are of
-float64: what a product of them loses there is beyond what float32 holds.
+where h began at 0. A few variables may grow with each other, as those of a filter do: each has a slope for each of the
+others that it comes from, which make up a matrix. Each item of a list has to grow with itself alone. Slopes of float32
+are of float64: what a product of them loses there is beyond what float32 holds.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from brickwork.ir.nodes import (
 from brickwork.ir.walk import statements, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
+from brickwork.transform.register_lists import MOST
 from brickwork.transform.scratch import Names
 
 Item: TypeAlias = Symbol | Tensor
@@ -46,11 +48,18 @@ Item: TypeAlias = Symbol | Tensor
 
 @dataclass(frozen=True, slots=True)
 class Slopes:
-    """What a loop does that computes slopes, too, and those of its variables and lists; none where all are 1."""
+    """What a loop does that computes slopes, too, and those of its variables and lists; none where all are 1.
+
+    A variable has one for each state that it comes from.
+    """
 
     body: Block
-    variables: Mapping[Symbol, Symbol]
+    variables: Mapping[Item, Mapping[Symbol, Symbol]]
     lists: Mapping[Tensor, Tensor]
+
+    def of(self, item: Item) -> Mapping[Symbol, Symbol]:
+        """Return the slopes of a variable, by the states that it comes from; none of a list, or where all are 1."""
+        return self.variables.get(item, {})
 
 
 def with_slopes(loop: For, states: frozenset[Item], names: Names) -> Slopes | None:
@@ -66,11 +75,18 @@ def with_slopes(loop: For, states: frozenset[Item], names: Names) -> Slopes | No
     if not writer.grows:
         return Slopes(loop.body, {}, {})
     exact = all(dtype_of(item) in {FLOAT32, INT64} for item in roots)
-    return Slopes(body, writer.variables, writer.lists) if exact else None
+    states_alone = (item for item in states if isinstance(item, Symbol))
+    slopes: Mapping[Item, Mapping[Symbol, Symbol]] = {
+        state: {root: writer.variable(state, root) for root in writer.of_variable(state)} for state in states_alone
+    }
+    return Slopes(body, slopes, writer.lists) if exact else None
+
+
+NO_ROOTS = frozenset[Item]()
 
 
 class _NotLinearError(Exception):
-    """Something is no linear function of one state."""
+    """Something is no linear function of states."""
 
 
 def dtype_of(item: Item) -> DType:
@@ -82,24 +98,29 @@ def _slope_dtype(dtype: DType) -> DType:
     return FLOAT64 if dtype.is_float else INT64
 
 
+_Roots: TypeAlias = Mapping[Item, frozenset[Item]]
+
+
 @legality
-def _roots(block: Block, states: frozenset[Item]) -> dict[Item, Item] | None:
-    """Return the state that each variable and list depends on, itself for a state; None where one has two."""
-    roots: dict[Item, Item] = {item: item for item in states}
+def _roots(block: Block, states: frozenset[Item]) -> _Roots | None:
+    """Return the states that each variable and list depends on; None where one has too many."""
+    roots: dict[Item, frozenset[Item]] = {item: frozenset({item}) for item in states}
     while True:
-        before = len(roots)
+        before = dict(roots)
         for node in statements(block):
-            if not isinstance(node, Assign | Store):
-                continue
-            into = node.symbol if isinstance(node, Assign) else node.tensor
-            sources = {roots[item] for item in _items(node.value) if item in roots}
-            sources |= {roots[into]} if into in roots else set()
-            if len(sources) > 1:
-                return None
-            if sources:
-                roots[into] = sources.pop()
-        if len(roots) == before:
-            return roots
+            if isinstance(node, Assign | Store):
+                into = node.symbol if isinstance(node, Assign) else node.tensor
+                sources = roots.get(into, NO_ROOTS).union(*(roots.get(item, NO_ROOTS) for item in _items(node.value)))
+                if sources:
+                    roots[into] = sources
+        if roots == before:
+            # A thread has the matrix in registers, of which each slope takes two.
+            coupled = [found for found in roots.values() if len(found) > 1]
+            few = all(
+                len(found) ** 2 <= MOST // 2 and all(isinstance(item, Symbol) for item in found) for found in coupled
+            )
+            lists = any(isinstance(item, Tensor) and len(found) > 1 for item, found in roots.items())
+            return roots if few and not lists else None
 
 
 def _items(root: Node) -> Iterator[Item]:
@@ -114,13 +135,13 @@ def _items(root: Node) -> Iterator[Item]:
 
 
 @legality
-def _is_itemwise(block: Block, roots: Mapping[Item, Item]) -> bool:
+def _is_itemwise(block: Block, roots: _Roots) -> bool:
     """Whether what depends on an item of a list is used for this item alone.
 
     Items are gone through by loops whose index is the list's, and variables that depend on an item are of one
     iteration. What is computed of an item elsewhere comes to no other one then, if it is not stored there.
     """
-    of_items = {item for item, root in roots.items() if isinstance(root, Tensor)}
+    of_items = {item for item, found in roots.items() if any(isinstance(root, Tensor) for root in found)}
     loops = [node for node in statements(block) if isinstance(node, For) and _goes_over(node, of_items)]
     inside = {id(node) for loop in loops for node in statements(loop.body)}
     stores = [node for node in statements(block) if isinstance(node, Store) and node.tensor in of_items]
@@ -148,18 +169,23 @@ def _is_of_items(loop: For, of_items: set[Item]) -> bool:
 class _Writer:
     """Writes the slopes of what depends on states, whose `roots` are known."""
 
-    roots: Mapping[Item, Item]
+    roots: _Roots
     names: Names
-    variables: dict[Symbol, Symbol] = field(default_factory=dict[Symbol, Symbol])
+    variables: dict[tuple[Symbol, Item], Symbol] = field(default_factory=dict["tuple[Symbol, Item]", Symbol])
     lists: dict[Tensor, Tensor] = field(default_factory=dict[Tensor, Tensor])
     grows: bool = False
     """Whether some slope is not that of another one."""
 
-    def variable(self, symbol: Symbol) -> Symbol:
-        """Return the slope of a variable."""
-        if symbol not in self.variables:
-            self.variables[symbol] = self.names.symbol(f"{symbol.name}_slope", _slope_dtype(symbol.dtype))
-        return self.variables[symbol]
+    def variable(self, symbol: Symbol, root: Item) -> Symbol:
+        """Return the slope of a variable, by a state."""
+        if (symbol, root) not in self.variables:
+            self.variables[symbol, root] = self.names.symbol(f"{symbol.name}_slope", _slope_dtype(symbol.dtype))
+        return self.variables[symbol, root]
+
+    def of_variable(self, symbol: Symbol) -> list[Symbol]:
+        """Return the variables that one depends on, in an order."""
+        found = (root for root in self.roots.get(symbol, NO_ROOTS) if isinstance(root, Symbol))
+        return sorted(found, key=lambda item: item.number)
 
     def list(self, tensor: Tensor) -> Tensor:
         """Return the slopes of a list."""
@@ -174,12 +200,11 @@ class _Writer:
         for statement in block:
             match statement:
                 case Assign(symbol=symbol, value=value) if symbol in self.roots:
-                    slope = self.variable(symbol)
-                    yield Assign(symbol=slope, value=self.moved(value, slope.dtype), loc=statement.loc)
+                    yield from self.assigned(symbol, value, statement)
                 case Store(tensor=tensor, indices=indices, value=value) if tensor in self.roots:
                     self.refuse(*indices)
-                    slope = self.list(tensor)
-                    moved = self.moved(value, slope.type.dtype)
+                    slope, (root,) = self.list(tensor), self.roots[tensor]
+                    moved = self.moved(value, slope.type.dtype, root)
                     yield replace(self.names.store(slope, *indices, moved), loc=statement.loc)
                 case Local(tensor=tensor) if tensor in self.roots:
                     yield Local(tensor=self.list(tensor), loc=statement.loc)
@@ -198,9 +223,17 @@ class _Writer:
                     raise _NotLinearError
             yield statement
 
-    def moved(self, value: Expression, dtype: DType) -> Expression:
+    def assigned(self, symbol: Symbol, value: Expression, statement: Statement) -> Iterator[Statement]:
+        """Yield what gives the slopes of a variable their values: at once, as they may be of each other."""
+        roots = sorted(self.roots[symbol], key=lambda item: item.number)
+        slopes = [self.variable(symbol, root) for root in roots]
+        self.grows = self.grows or len(roots) > 1
+        for slope, root in zip(slopes, roots, strict=True):
+            yield Assign(symbol=slope, value=self.moved(value, slope.dtype, root), loc=statement.loc)
+
+    def moved(self, value: Expression, dtype: DType, root: Item) -> Expression:
         """Return the slope of a value that is given to something with a slope."""
-        found = self.of(value)
+        found = self.of(value, root)
         self.grows = self.grows or not isinstance(found, Read | Load)
         return build.constant(0, dtype) if found is None else found
 
@@ -211,32 +244,33 @@ class _Writer:
             raise _NotLinearError
 
     @legality
-    def of(self, value: Expression) -> Expression | None:
-        """Return the slope of an expression, None for what depends on no state."""
+    def of(self, value: Expression, root: Item) -> Expression | None:
+        """Return the slope of an expression by a state, None for what depends on no state."""
         if not any(item in self.roots for item in _items(value)):
             return None
         match value:
             case Read(symbol=symbol):
-                return build.read(self.variable(symbol))
+                zero = build.constant(0, _slope_dtype(symbol.dtype))
+                return build.read(self.variable(symbol, root)) if root in self.roots[symbol] else zero
             case Load(tensor=tensor, indices=indices):
                 self.refuse(*indices)
                 return self.names.load(self.list(tensor), *indices)
             case Cast(operand=operand, dtype=dtype) if dtype.is_float and operand.dtype.is_float:
-                return self.of(operand)
+                return self.of(operand, root)
             case Apply(operator=operator, operands=operands):
-                return self.applied(operator.name, operands)
+                return self.applied(operator.name, operands, root)
             case Select(condition=condition, then=then, otherwise=otherwise):
                 self.refuse(condition)
-                first, second = self.of(then), self.of(otherwise)
+                first, second = self.of(then, root), self.of(otherwise, root)
                 zero = build.constant(0, _slope_dtype(value.dtype))
                 return build.select(condition, first or zero, second or zero)
             case _:
                 raise _NotLinearError
 
     @legality
-    def applied(self, name: str, operands: tuple[Expression, ...]) -> Expression:
+    def applied(self, name: str, operands: tuple[Expression, ...], root: Item) -> Expression:
         """Return the slope of an operator's result, of which some operand depends on a state."""
-        found = tuple(map(self.of, operands))
+        found = tuple(self.of(operand, root) for operand in operands)
         match name, found:
             case (("add" | "sub"), (Node() as one, Node() as other)):
                 return build.apply(name, one, other)

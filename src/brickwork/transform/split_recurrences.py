@@ -9,9 +9,10 @@
                                              for k in chunks: for c: h = begin[k, c]
                                                              for t in chunk k: ...
 
-What a loop accumulates beside its state is joined as partial results are. Where a chunk seems to end at a float that is
-not finite, what they begin with is computed as the source has it: a slope of 0 times infinity is none, whether the
-state began anew in the chunk or faded away. Invariant: chunks depend on sizes alone, and are joined in a fixed order.
+Of variables that grow with each other the slopes are a matrix. What a loop accumulates beside its state is joined as
+partial results are. Where a chunk seems to end at a float that is not finite, what they begin with is computed as the
+source has it: a slope of 0 times infinity is none, whether the state began anew in the chunk or faded away. Invariant:
+chunks depend on sizes alone, and are joined in a fixed order.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def split_recurrences(
         return None
     sloped, same = cutter.sloped(*ends)
     rest = cutter.rest()
-    begins = tuple(cutter.begins(same, ending=rest is not None))
+    begins = tuple(cutter.begins(ends[1], same, ending=rest is not None))
     nests = (*sloped, *begins, *cutter.chunks())
     total, length = build.product([count_of(level) for level in plain]), count_of(found.loop)
     shortest, worth = build.integer(least), 2 * least
@@ -116,7 +117,8 @@ def split_recurrences(
     condition = build.apply("logical_and", build.apply("logical_and", some, few), enough)
     if any(build.apply("lt", length, build.integer(short)) in facts for short in range(worth + 1)):
         return None  # It is shorter here.
-    stored, once = effects(nests).stores, {cutter.states[item].slope: levels for item, levels in same.items()}
+    once = {cutter.states[item].slopes[item]: at for item, at in same.items()}
+    stored = effects(nests).stores
     counts = {state.begin: build.add(count, build.integer(1)) for state in cutter.states.values()}
     kept = tuple(
         _made(each, counts.get(each.tensor, count), plain, once.get(each.tensor, frozenset()))
@@ -156,12 +158,13 @@ def balanced(length: Expression, least: int, *, passes: int) -> Expression:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """The tensors of a state: its slopes, if some are not 1, where it ends, and where it begins, in each chunk.
+    """The tensors of a state: where it ends, and where it begins, in each chunk, and slopes if some are not 1.
 
-    There is one more beginning than there are chunks, which is the end of all.
+    There is one more beginning than there are chunks, which is the end of all. There is a slope for each state that it
+    comes from.
     """
 
-    slope: Tensor
+    slopes: Mapping[Item, Tensor]
     end: Tensor
     begin: Tensor
 
@@ -245,6 +248,9 @@ class _Cutter:
 
         Slopes are computed with the states, or once for all iterations of levels in which they are the same.
         """
+        coupled = any(len(found) > 1 for found in slopes.variables.values())
+        if coupled:
+            return (self.together(end, slopes),), dict.fromkeys(self.states, frozenset())
         alone = {item: found for item in self.states if (found := self.alone(item, slopes)) is not None}
         same = {item: found[1] for item, found in alone.items()}
         if not alone or not all(same.values()):
@@ -255,21 +261,19 @@ class _Cutter:
         """Return the nest that runs chunks from 0 on, with slopes."""
         index = self.found.loop.index
         place = next(at for at, node in enumerate(body) if isinstance(node, For) and node.index == index)
-        one, ahead, after = build.constant(1, FLOAT64), list[Statement](), list[Statement]()
+        ahead, after = list[Statement](), list[Statement]()
         for item, state in self.states.items():
-            if isinstance(item, Symbol) and item in slopes.variables:
-                symbol = slopes.variables[item]
-                ahead.append(Assign(symbol=symbol, value=build.cast(one, symbol.dtype)))
-                value: Expression = build.read(symbol)
-            elif isinstance(item, Tensor) and item in slopes.lists:
+            places = self.places(item, build.read(self.chunk))
+            if isinstance(item, Symbol):
+                for root, symbol in slopes.of(item).items():
+                    ahead.append(Assign(symbol=symbol, value=build.constant(int(root == item), symbol.dtype)))
+                    after.append(self.names.store(state.slopes[root], *places, build.read(symbol)))
+            elif item in slopes.lists:
                 tensor, index = slopes.lists[item], build.read(self.items[item])
-                first = build.cast(one, tensor.type.dtype)
+                first = build.constant(1, tensor.type.dtype)
                 ahead += (Local(tensor=tensor), *self.over(item, self.names.store(tensor, index, first)))
                 value = self.names.load(tensor, index)
-            else:
-                continue
-            places = self.places(item, build.read(self.chunk))
-            after += self.over(item, self.names.store(state.slope, *places, value))
+                after += self.over(item, self.names.store(state.slopes[item], *places, value))
         loop = replace(self.cut(), body=slopes.body)
         return self.in_chunks((*body[:place], *ahead, loop, *body[place + 1 :], *after))
 
@@ -282,12 +286,12 @@ class _Cutter:
             return None
         around = list[For]()
         if isinstance(item, Symbol):
-            symbol, body = slopes.variables[item], slopes.body
+            symbol, body = slopes.variables[item][item], slopes.body
         else:
             symbol = self.names.symbol(item.name, slopes.lists[item].type.dtype)
             body = _of_an_item(slopes.body, slopes.lists[item], symbol, self.items[item])
             around += (node for node in self.over(item) if isinstance(node, For))
-        tensor, first = self.states[item].slope, Assign(symbol=symbol, value=build.constant(1, symbol.dtype))
+        tensor, first = self.states[item].slopes[item], Assign(symbol=symbol, value=build.constant(1, symbol.dtype))
         last = self.names.store(tensor, build.integer(0), build.read(symbol))
         kept = without_dead((*self.found.before, first, replace(self.cut(), body=body), last), {tensor})
         same = frozenset(level.index for level in self.levels) - effects(kept[:-1]).reads
@@ -298,32 +302,55 @@ class _Cutter:
         levels = (self.over_chunks((), Role.PARALLEL), *(replace(each, role=Role.PARALLEL) for each in around))
         return nested((*levels, *(level for level in self.levels if level.index not in same)), body), same
 
-    def begins(self, same: Mapping[Item, frozenset[Symbol]], *, ending: bool) -> Iterator[For]:
-        """Yield the nests that find where the states of chunks begin, chunk after chunk; if `ending`, where all end."""
+    def begins(self, slopes: Slopes, same: Mapping[Item, frozenset[Symbol]], *, ending: bool) -> Iterator[For]:
+        """Yield the nests that find where the states of chunks begin, chunk after chunk; if `ending`, where all end.
+
+        Those of variables that grow with each other are found together.
+        """
+        coupled = (item for item in self.states if len(slopes.of(item)) > 1)
+        together: set[Item] = {root for item in coupled for root in (item, *slopes.of(item))}
+        groups: list[tuple[Item, ...]] = [(item,) for item in self.states if item not in together]
+        if together:
+            groups.append(tuple(item for item in self.states if item in together))
+        for group in groups:
+            yield self.begun(group, slopes, same, ending=ending)
+
+    def begun(
+        self, group: Sequence[Item], slopes: Slopes, same: Mapping[Item, frozenset[Symbol]], *, ending: bool
+    ) -> For:
+        """Return the nest that finds where states of chunks begin: several variables, or one, or a list."""
         here = build.read(self.chunk)
-        for item, state in self.states.items():
-            symbol = self.names.symbol(item.name, dtype_of(item))
-            old, end = build.read(symbol), self.names.load(state.end, *self.places(item, here))
-            slope = None
-            if item in same:
-                slope = self.names.load(state.slope, *self.places(item, here, same[item]))
-            step = [Assign(symbol=symbol, value=_next(slope, old, end))]
-            asked, again = list[Statement](), list[Statement]()
-            if slope is not None and old.dtype.is_float:
-                strays = self.names.symbol("strays", BOOL)
-                beyond = build.apply("logical_not", build.apply("isfinite", old))
-                step.append(Assign(symbol=strays, value=build.apply("logical_or", build.read(strays), beyond)))
-                asked.append(Assign(symbol=strays, value=build.constant(False, BOOL)))
-                again.append(If(condition=build.read(strays), then=self.in_order(item, ending=ending)))
-            begin = self.names.store(state.begin, *self.places(item, here), old)
-            turn = replace(self.over_chunks((begin, *step), Role.SEQUENTIAL), unrolled=UNROLLED_TOGETHER)
-            last = self.names.store(state.begin, *self.places(item, self.count()), old)
-            levels, first = self.levels, Assign(symbol=symbol, value=self.first(item))
-            if isinstance(item, Tensor):
-                (around,) = self.over(item)
-                levels = (replace(around, role=Role.PARALLEL), *levels) if isinstance(around, For) else levels
-            body = (*self.found.before, *asked, first, turn, *((last,) if ending else ()), *again)
-            yield nested(levels, without_dead(body, {state.begin}))
+        symbols = {item: self.names.symbol(item.name, dtype_of(item)) for item in group}
+        strays, beyond = self.names.symbol("strays", BOOL), list[Expression]()
+        found, moved, last = list[Statement](), dict[Symbol, Expression](), list[Statement]()
+        for item in group:
+            state, old = self.states[item], build.read(symbols[item])
+            end, terms = self.names.load(state.end, *self.places(item, here)), dict[Expression, Expression]()
+            for root in (slopes.of(item) or (item,)) if item in same else ():
+                terms[build.read(symbols[root])] = self.names.load(
+                    state.slopes[root], *self.places(item, here, same[item])
+                )
+            moved[symbols[item]] = _next(terms, old, end)
+            if terms and old.dtype.is_float:
+                beyond.append(build.apply("logical_not", build.apply("isfinite", old)))
+            found.append(self.names.store(state.begin, *self.places(item, here), old))
+            last.append(self.names.store(state.begin, *self.places(item, self.count()), old))
+        step, asked, again = [*_at_once(moved, self.names)], list[Statement](), list[Statement]()
+        if beyond:
+            value = build.read(strays)
+            for each in beyond:
+                value = build.apply("logical_or", value, each)
+            step.append(Assign(symbol=strays, value=value))
+            asked.append(Assign(symbol=strays, value=build.constant(False, BOOL)))
+            again.append(If(condition=build.read(strays), then=self.in_order(group, ending=ending)))
+        firsts = (Assign(symbol=symbols[item], value=self.first(item)) for item in group)
+        turn = replace(self.over_chunks((*found, *step), Role.SEQUENTIAL), unrolled=UNROLLED_TOGETHER)
+        levels = self.levels
+        if isinstance(group[0], Tensor):
+            (around,) = self.over(group[0])
+            levels = (replace(around, role=Role.PARALLEL), *levels) if isinstance(around, For) else levels
+        body = (*self.found.before, *asked, *firsts, turn, *(last if ending else ()), *again)
+        return nested(levels, without_dead(body, {self.states[item].begin for item in group}))
 
     def first(self, item: Item) -> Expression:
         """Return what a variable, or an item of a list, is before the loop."""
@@ -332,20 +359,20 @@ class _Cutter:
         index, value = self.found.starts[item]
         return substitute(value, {index: build.read(self.items[item])})
 
-    def in_order(self, item: Item, *, ending: bool) -> Block:
-        """Return what finds where the states of chunks begin by running one chunk after the other."""
+    def in_order(self, group: Sequence[Item], *, ending: bool) -> Block:
+        """Return what finds where states of chunks begin by running one chunk after the other."""
         other = replace(self, chunk=self.names.symbol("chunk", INT64))
         loop, start = other.cut(), list[Statement]()
-        if isinstance(item, Symbol):
-            symbol = item
-        else:
-            symbol = self.names.symbol(item.name, dtype_of(item))
-            start.append(Assign(symbol=symbol, value=self.first(item)))
-            loop = replace(loop, body=_of_an_item(loop.body, item, symbol, self.items[item]))
-        tensor, value = self.states[item].begin, build.read(symbol)
-        begin = self.names.store(tensor, *self.places(item, build.read(other.chunk)), value)
-        last = self.names.store(tensor, *self.places(item, self.count()), value)
-        return (*start, other.over_chunks((begin, loop), Role.SEQUENTIAL), *((last,) if ending else ()))
+        begin, last = list[Statement](), list[Statement]()
+        for item in group:
+            symbol = item if isinstance(item, Symbol) else self.names.symbol(item.name, dtype_of(item))
+            if isinstance(item, Tensor):
+                start.append(Assign(symbol=symbol, value=self.first(item)))
+                loop = replace(loop, body=_of_an_item(loop.body, item, symbol, self.items[item]))
+            tensor, value = self.states[item].begin, build.read(symbol)
+            begin.append(self.names.store(tensor, *self.places(item, build.read(other.chunk)), value))
+            last.append(self.names.store(tensor, *self.places(item, self.count()), value))
+        return (*start, other.over_chunks((*begin, loop), Role.SEQUENTIAL), *(last if ending else ()))
 
     def given(self, chunk: Expression) -> Iterator[Statement]:
         """Yield what gives the states what they are where a chunk begins."""
@@ -412,13 +439,32 @@ def _of_an_item(block: Block, tensor: Tensor, symbol: Symbol, item: Symbol) -> B
     return rewrite_statements(tuple(rewrite(statement, visit) for statement in block), change)
 
 
-def _next(slope: Expression | None, old: Expression, end: Expression) -> Expression:
-    """Return a state after a chunk. What is 0 before it stays so, however great the slope is."""
-    if slope is None:
+def _next(terms: Mapping[Expression, Expression], old: Expression, end: Expression) -> Expression:
+    """Return a state after a chunk, of the states before it and their slopes; without these it has grown by `end`.
+
+    What is 0 before it stays so, however great the slope is.
+    """
+    if not terms:
         return build.add(old, end)
-    moved = build.add(build.mul(slope, build.cast(old, slope.dtype)), build.cast(end, slope.dtype))
-    nothing = build.apply("eq", old, build.constant(0, old.dtype))
-    return build.select(nothing, end, build.cast(moved, old.dtype))
+    moved = [build.mul(slope, build.cast(state, slope.dtype)) for state, slope in terms.items()]
+    zeros = [build.apply("eq", state, build.constant(0, state.dtype)) for state in terms]
+    if len(terms) == 1:
+        total = build.add(moved[0], build.cast(end, moved[0].dtype))
+        return build.select(zeros[0], end, build.cast(total, old.dtype))
+    total = build.cast(end, moved[0].dtype)
+    for none, term in zip(zeros, moved, strict=True):
+        total = build.add(total, build.select(none, build.constant(0, term.dtype), term))
+    return build.cast(total, old.dtype)
+
+
+def _at_once(values: Mapping[Symbol, Expression], names: Names) -> Iterator[Assign]:
+    """Yield what gives variables values that are computed of all of them."""
+    if len(values) == 1:
+        yield from (Assign(symbol=symbol, value=value) for symbol, value in values.items())
+        return
+    new = {symbol: names.symbol(symbol.name, symbol.dtype) for symbol in values}
+    yield from (Assign(symbol=new[symbol], value=value) for symbol, value in values.items())
+    yield from (Assign(symbol=symbol, value=build.read(new[symbol])) for symbol in values)
 
 
 def _cutter(levels: tuple[For, ...], found: Recurrence, names: Names) -> tuple[_Cutter, list[Allocate]]:
@@ -433,7 +479,11 @@ def _cutter(levels: tuple[For, ...], found: Recurrence, names: Names) -> tuple[_
 
     states = {
         item: _State(
-            tensor("slope", FLOAT64 if dtype_of(item).is_float else INT64, item),
+            {
+                root: tensor("slope", FLOAT64 if dtype_of(item).is_float else INT64, item)
+                for root in found.states
+                if root == item or (isinstance(item, Symbol) and isinstance(root, Symbol))
+            },
             tensor("end", dtype_of(item), item),
             tensor("begin", dtype_of(item), item),
         )

@@ -81,10 +81,15 @@ def _signal(writer: Writer) -> None:
     """A recurrence along one tensor, which may begin anew, with the state told on the way, and what is left of it."""
     pick, chance = writer.scope.pick, writer.scope.chance
     target, source = some(writer, 1, written=True), some(writer, 1)
+    coupled = chance(0.3)
     writer.line(f"s = {pick(('0', '1', '2'))}")
+    if coupled:
+        writer.line(f"p = {pick(('0', '1', '2'))}")
     loop = over(writer, target.sizes[0], pick((0, 0, 1)), back=chance(0.15))
     value = f"{element(writer, source, [loop])} % 3"
     steps = (f"s += {value}", f"s = s * -1 + {value}", f"s = {value} - s", f"s = max(s, {value})", f"s -= {value}")
+    if coupled:
+        steps = (f"s, p = -p, s + {value}", f"s, p = p - s + {value}, {value}", f"s, p = {value} - p, s")
     anew = element(writer, source, [loop]) if chance(0.3) else ""
     told = f"{element(writer, target, [loop])} {pick(('=', '=', '+='))} s"
     guards, writer.scope.guards = list(dict.fromkeys(writer.scope.guards)), []

@@ -208,7 +208,74 @@ def slowly(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
             out[c, t] = h
 
 
+def coupled(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        h, g = 1.0, 2.0
+        for t in range(x.shape[1]):
+            h, g = g, h * a[c, t] + g
+            out[c, t] = h
+
+
+def one_step_late(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        h, g = 1.0, 2.0
+        for t in range(x.shape[1]):
+            out[c, t] = h
+            h = g * 2.0 + x[c, t]
+            g = g * a[c, t] + 1.0
+
+
+def biquad(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        x1, x2, y1, y2 = 0.0, 0.0, 0.0, 0.0
+        for t in range(x.shape[1]):
+            y = x[c, t] + 2.0 * x1 + x2 - y1 - a[c, t] * y2
+            x2 = x1
+            x1 = x[c, t]
+            y2 = y1
+            y1 = y
+            out[c, t] = y
+
+
+def delayed(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        before, h, total = 3.0, 0.0, 0.0
+        for t in range(x.shape[1]):
+            v = x[c, t] * x[c, t]
+            h = v - before + a[c, t] * h
+            total += h
+            before = v
+            out[c, t] = h
+        out[c, 0] = total + before + h
+
+
+def in_branches(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        h, g, other = 1.0, 2.0, 1.0
+        for t in range(x.shape[1]):
+            other = -other + x[c, t]
+            if a[c, t] > 0.0:
+                h = g - h
+            else:
+                g = h + x[c, t]
+            out[c, t] = h + other
+
+
+def fibonacci(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        n, m = 1, c
+        for t in range(x.shape[1]):
+            n, m = m, n + m
+            out[c, t] = n % 1000
+
+
 CUT = [
+    coupled,
+    one_step_late,
+    biquad,
+    delayed,
+    in_branches,
+    fibonacci,
     by_way_of_a_list,
     in_rounds,
     slowly,
@@ -225,7 +292,7 @@ CUT = [
     two_of_them,
     products,
 ]
-READING = {lists, lists_of_a_size, lists_with_one_decay, last, after_all, restarted}
+READING = {lists, lists_of_a_size, lists_with_one_decay, last, after_all, restarted, delayed}
 """Those that read first elements of rows."""
 
 
@@ -245,21 +312,11 @@ def results_of(function, *arguments):
 )
 def test_chunks_mean_what_the_source_says(function, few, long):
     generator = torch.Generator().manual_seed(few * long)
-    long = (
-        max(long, 3) if function in {lists, lists_of_a_size, lists_with_one_decay, last, after_all, restarted} else long
-    )
+    long = max(long, 3) if function in READING else long
     x = torch.randint(-3, 4, (few, long), generator=generator).float()
     a = torch.randint(-1, 2, (few, long), generator=generator).float()
     assert torch.equal(*results_of(function, x, a, torch.zeros(few, long)))
     assert is_cut(pieces_of(function, x, a, x))
-
-
-def coupled(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
-    for c in range(x.shape[0]):
-        h, g = 1.0, 2.0
-        for t in range(x.shape[1]):
-            h, g = g, h * a[c, t] + g
-            out[c, t] = h
 
 
 def squared(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
@@ -409,20 +466,28 @@ def last_item_for_all(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> No
             out[c, t] = y
 
 
-def one_step_late(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+def six_of_them(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        h, g, i, j, k, m = 1.0, 2.0, 3.0, 4.0, 5.0, 6.0
+        for t in range(x.shape[1]):
+            h, g, i, j, k, m = g, i, j, k, m, h - g
+            out[c, t] = h
+
+
+def product_of_two(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
     for c in range(x.shape[0]):
         h, g = 1.0, 2.0
         for t in range(x.shape[1]):
+            h = h * g + x[c, t]
+            g = g - a[c, t]
             out[c, t] = h
-            h = g * 2.0 + x[c, t]
-            g = g * a[c, t] + 1.0
 
 
 OTHERS = [
     moved_items,
     last_item_for_all,
-    one_step_late,
-    coupled,
+    six_of_them,
+    product_of_two,
     squared,
     divided,
     chosen,
@@ -463,6 +528,14 @@ def running_product(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None
         for t in range(x.shape[1]):
             h = h * a[c, t] + x[c, t]
             out[c, t] = h
+
+
+@pytest.mark.parametrize("function", [coupled, biquad, delayed, in_branches])
+def test_matrices_of_slopes_and_what_is_not_finite(function):
+    x, a = torch.ones(3, 20), torch.ones(3, 20) * 0.5
+    x[0, 2], x[1, 3], a[2, 5:9] = torch.inf, torch.nan, 1e38
+    one, other = results_of(function, x, a, torch.zeros(3, 20))
+    torch.testing.assert_close(other, one, equal_nan=True)
 
 
 def test_nothing_becomes_random():
