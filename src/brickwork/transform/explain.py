@@ -276,7 +276,7 @@ def _loop_parts(loop: Loop, view: _View) -> Iterator[Part]:
         pieces = replace(line, text=f"{first}{how}, in pieces that are joined afterwards")
         either = replace(line, text=f"{first}{how}, or in pieces if there are few iterations around it")
         yield Choice(split_version(index), "", (pieces,), (line,), (either,))
-    elif way is not None and way.role == Role.BLOCK.value and rows_version(index) in view.scheduled.choices:
+    elif way is not None and view.schedule.blocks(index) and rows_version(index) in view.scheduled.choices:
         several = "several blocks of threads an iteration, one loop in it after the other"
         pieces = replace(line, text=f"{first}{several}")
         either = replace(line, text=f"{line.text}, or several if there are few long ones")
