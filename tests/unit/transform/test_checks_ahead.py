@@ -102,6 +102,71 @@ def ruled(x: Tensor, rule: Tensor, w: Tensor) -> Tensor:
     return out
 
 
+def masked(x: Tensor, at: Tensor, w: Tensor, mask: Tensor, out: Tensor) -> None:
+    """Read rows where a mask says so."""
+    for i in range(at.shape[0]):
+        for j in range(w.shape[1]):
+            s = 1.0
+            for k in range(w.shape[0]):
+                if mask[i] > 0:
+                    s += x[at[i], k] * w[k, j]
+            out[i, j] = s
+
+
+def of_lengths(x: Tensor, at: Tensor, w: Tensor, length: Tensor) -> Tensor:
+    """Read as much of a row as an element says."""
+    out = torch.empty(at.shape[0], w.shape[1])
+    for i in range(at.shape[0]):
+        for j in range(w.shape[1]):
+            s = 0.0
+            for k in range(w.shape[0]):
+                if k < length[i]:
+                    s += x[at[i], k] * w[k, j]
+            out[i, j] = s
+    return out
+
+
+def of_a_triangle(x: Tensor, at: Tensor, w: Tensor) -> Tensor:
+    """Read nothing of the first row."""
+    out = torch.empty(at.shape[0], w.shape[1])
+    for i in range(at.shape[0]):
+        for j in range(w.shape[1]):
+            s = 0.0
+            for k in range(min(i, w.shape[0])):
+                s += x[at[i], k] * w[k, j]
+            out[i, j] = s
+    return out
+
+
+def of_triangles(x: Tensor, at: Tensor, w: Tensor) -> Tensor:
+    """Have a place for each of what a row has, and of the first row none."""
+    out = torch.empty(at.shape[0], w.shape[1])
+    for i in range(at.shape[0]):
+        for j in range(w.shape[1]):
+            s = 0.0
+            for n in range(i):
+                for k in range(w.shape[0]):
+                    s += x[at[i - 1 - n], k] * w[k, j]
+            out[i, j] = s
+    return out
+
+
+def by_a_variable(x: Tensor, at: Tensor, w: Tensor) -> Tensor:
+    """Compute where a place is read."""
+    out = torch.empty(at.shape[0], w.shape[1])
+    for i in range(at.shape[0]):
+        for j in range(w.shape[1]):
+            c = i * i % 3 + at.shape[0] - 3
+            d = c
+            if c > 2:
+                d = c - 1
+            s = 0.0
+            for k in range(w.shape[0]):
+                s += x[at[d], k] * w[k, j]
+            out[i, j] = s + d + c
+    return out
+
+
 def changed(x: Tensor, at: Tensor, w: Tensor) -> Tensor:
     """Change the places."""
     out = torch.empty(at.shape[0], w.shape[1])
@@ -158,6 +223,8 @@ def test_sums_over_places_are_those_of_the_source() -> None:
     same(summed, X, AT, G)
     same(summed_into, X, AT, G, Z)
     same(ruled, X, RULE, V)
+    same(ruled, X, memory([[0, -9, 3], [-9, -9, -9], [2, 1, 0]], INT64), V)
+    same(by_a_variable, X, AT, W)
     same(changed, X, AT, W)
     same(of_each, X, memory([0, 1, 2, 3, -1, -2, 0, 1, 2, 3, 1], INT64), W)
 
@@ -198,3 +265,30 @@ def test_sums_over_places_are_for_new_tensors() -> None:
 def test_places_that_change_or_are_as_many_as_products_are_checked_where_they_are() -> None:
     assert kernel(changed, X, AT, W) is None
     assert kernel(of_each, X, AT, W) is None
+
+
+def test_a_check_is_made_where_the_source_would_make_it() -> None:
+    """Places that are not there fail if they are read, and only then."""
+    mask, far = memory([1, 0, 1], INT64), memory([0, 9, -4], INT64)
+    same(masked, X, far, W, mask, numbers(3, 5))
+    same(of_lengths, X, far, W, memory([3, 0, 1], INT64))
+    same(of_a_triangle, X, memory([9, 1, 2], INT64), W)
+    same(of_triangles, X, memory([1, 2, 9], INT64), W)
+    for function, more in (
+        (masked, (memory([0, 1, 0], INT64), numbers(3, 5))),
+        (of_lengths, (memory([0, 1, 0], INT64),)),
+        (of_a_triangle, ()),
+    ):
+        given = [X, far, W, *more]
+        assert kernel(function, *given) is not None
+        signature = Signature(tuple(map(argument_type, given)), device="cuda", narrow=True, aligned=True)
+        program, _ = schedule_program(lower(define(function), signature), GPU)
+        with pytest.raises(IndexError, match="index 9 is out of bounds for dimension 0 of tensor 'x'"):
+            run_program(program, given)
+
+
+def test_places_by_what_is_computed_beside_them_are_checked_where_they_are() -> None:
+    assert kernel(by_a_variable, X, AT, W) is None
+    found = kernel(of_triangles, X, AT, W)
+    assert found is not None
+    assert [node.index.name for node in statements(found.body[0]) if isinstance(node, For)] == ["i", "n"]
