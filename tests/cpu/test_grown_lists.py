@@ -422,6 +422,28 @@ def test_full_and_empty_lists_are_errors(function: Callable[..., Any], arguments
         assert outcome(made.python, *arguments) is IndexError
 
 
+def runs(x: torch.Tensor) -> torch.Tensor:
+    """Lengths of runs: a condition reads items before the source has said what they are."""
+    found = []
+    for v in x:
+        if found and found[-1][0] == v:
+            found[-1] = (v, found[-1][1] + 1)
+        else:
+            found.append((v, 1))
+    out = torch.zeros(len(x), 2, dtype=x.dtype)
+    for k, (v, count) in enumerate(found):
+        out[k, 0], out[k, 1] = v, count
+    return out
+
+
+@pytest.mark.parametrize("x", [[0, 0, 1, 1, 1, 0], [2.0, 2.0], [3], []])
+def test_items_that_are_read_before_they_are_known(x: list[float]) -> None:
+    given = torch.tensor(x)
+    operator = bw.op("grown::runs")(runs)
+    for call in (operator, operator.python):
+        torch.testing.assert_close(call(given), runs(given))
+
+
 def test_a_function_may_have_the_name_of_a_builtin() -> None:
     def max(v: float, key: float) -> float:  # noqa: A001  # This name is what is tested.
         return v + key

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 
 from brickwork.diagnostics.errors import CompileError
@@ -417,13 +418,31 @@ def _if(state: State, frame: Frame, node: ast.If, loc: Location) -> None:
             state.present |= present_if(state, frame, node.test, holds=False)
             lower_statements(state, frame, node.orelse)
         return
-    test = condition(state, frame, node.test)
+    try:
+        test = condition(state, frame, node.test)
+    except CompileError:
+        _note_items(state, frame, [*node.body, *node.orelse])
+        raise
     if isinstance(test, Constant):
         lower_statements(state, frame, node.body if test.value else node.orelse)
         return
     blocks, ends = _branches(state, frame, node.test, [node.body, node.orelse])
     state.emit(If(condition=test, then=blocks[0], otherwise=blocks[1], loc=loc))
     state.ended = state.ended or all(ends)
+
+
+def _note_items(state: State, frame: Frame, body: Sequence[ast.stmt]) -> None:
+    """Begin anew where statements say what a list holds whose items the condition before them could not read."""
+    for node in body:
+        match node:
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name() as owner, attr="append" | "appendleft"))):
+                found = grown_of(frame, owner)
+                if found is None or found.form is not None:
+                    continue
+                with state.perhaps([]), suppress(CompileError):
+                    lower_statement(state, frame, node)
+            case _:
+                pass
 
 
 def _branches(
