@@ -399,7 +399,8 @@ class _Gatherer:
     ) -> list[Term] | None:
         """Return the terms of one update."""
         access, value = self.accesses[update.store.access], added_by(update.store)
-        found = access_cases(self.model, self.solver, access)
+        told = self.grid and self.separate.is_told(access, depth)
+        found = None if told else access_cases(self.model, self.solver, access)
         if found is None or value is None or effects(value).loads & stored:
             return None
         formulas = update.conditions(access.conditions)

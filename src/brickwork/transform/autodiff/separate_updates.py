@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from brickwork.analysis.access_cases import is_natural
 from brickwork.analysis.isl import Solver
-from brickwork.analysis.polyhedral_model import Access, Axis, Loop, Model
+from brickwork.analysis.polyhedral_model import Access, Axis, Loop, Model, is_fixed
 from brickwork.analysis.races import Facts, are_separated, may_coincide
 from brickwork.analysis.verdicts import Bound, BoundVerdict
 from brickwork.ir.nodes import For
@@ -74,6 +74,15 @@ class SeparateUpdates:
             if access.tensor in accumulations(loop.node)
             or all(self.moves(access, other, loop) for other in same if loop in other.loops)
         )
+
+    def is_told(self, access: Access, depth: int) -> bool:
+        """Whether elements that loops around a nest read say an access's place, where others may say the same one.
+
+        Sums for each element would keep iterations of these loops in order, which may add to it at once.
+        """
+        atoms = {atom for axis in access.axes for atom in axis.value.atoms()}
+        said = [atom for atom in atoms if atom in self.model.elements and not is_fixed(atom)]
+        return depth > 0 and bool(said) and not self.moves(access, access, access.loops[depth - 1])
 
     @legality
     def is_plain(self, access: Access, axis: Axis) -> bool:

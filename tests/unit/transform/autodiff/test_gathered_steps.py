@@ -250,3 +250,32 @@ def test_no_row_of_a_ragged_tensor_looks_at_the_elements_of_all() -> None:
     loops = [node for node in walk(derived) if isinstance(node, For)]
     inner = [node for loop in loops for node in walk(loop.body) if isinstance(node, For)]
     assert not [node for node in inner if isinstance(node.stop, Size) and node.stop.axis == 0]
+
+
+def paired(x: torch.Tensor, w: torch.Tensor, pairs: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
+    """Rows that elements say are multiplied by a matrix each, and added to rows that elements say."""
+    out = torch.zeros_like(x)
+    for k in range(w.shape[0]):
+        for p in range(count[k]):
+            for o in range(w.shape[2]):
+                s = 0.0
+                for i in range(w.shape[1]):
+                    s += x[pairs[0, k, p], i] * w[k, i, o]
+                out[pairs[1, k, p], o] += s
+    return out
+
+
+def test_places_that_elements_say_in_each_iteration_are_no_sums_of_it() -> None:
+    """Two nests for each pair, of which one is for places that count from the end, would keep the pairs in order."""
+    pairs = torch.tensor([[[0, 2, -1], [1, 1, 0]], [[1, 0, 1], [2, -1, 2]]])
+    arguments = (numbers(3, 2), numbers(2, 2, 2), pairs, lengths(3, 2))
+    program = lowered(paired, arguments)
+    given = [torch.randn(item.shape, dtype=item.dtype) for item in forward(program, arguments)]
+    expected = _differences(program, arguments, 0, given)[0]
+    derived, scheduled = on_grid(paired, arguments)
+    for way in (derived, scheduled):
+        found = run_program(way, [_memory(item) for item in (*arguments, *given)], key=KEY, check=True)
+        assert torch.allclose(to_tensor(found[0]).double(), expected, rtol=1e-5, atol=1e-5)
+    stores = [node for node in walk(derived) if isinstance(node, Store) and node.tensor.name == "x_gradient"]
+    assert len(stores) == 1
+    assert "x_gradient" in updates(scheduled)
