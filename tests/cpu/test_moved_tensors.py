@@ -42,6 +42,37 @@ def of_constant_length(x: torch.Tensor) -> torch.Tensor:
     return out
 
 
+def of_some_keys(x: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros_like(x)
+    for i in range(x.shape[0]):
+        p = x.new_empty(at.shape[1])
+        top = -1e30
+        for j in range(at.shape[1]):
+            if at[i, j] <= i:
+                p[j] = x[i] * x[at[i, j]]
+                top = max(top, p[j])
+        for j in range(at.shape[1]):
+            if at[i, j] > i:
+                continue
+            out[i] += p[j] - top
+    return out
+
+
+def test_an_empty_tensor_of_which_a_part_is_filled_leaves_the_loop_parallel() -> None:
+    """What one turn stores under a condition no other turn reads."""
+    x, at = torch.randn(6, dtype=torch.float64), torch.randint(0, 6, (6, 4))
+    operator = agree(of_some_keys, x, at)
+    text = operator.explain(
+        torch.empty(4096, device="meta"), torch.empty(4096, 200, dtype=torch.int64, device="meta"), device="sm_90"
+    )
+    assert not any(line.strip().startswith("for i at") and line.endswith("in order") for line in text.splitlines())
+
+    def of_these(x: torch.Tensor) -> torch.Tensor:
+        return operator(x, at)
+
+    assert torch.autograd.gradcheck(of_these, (x.requires_grad_(),))
+
+
 def test_what_each_turn_makes_is_compiled() -> None:
     x, y = torch.randn(5, 4, dtype=torch.float64), torch.randn(4, dtype=torch.float64)
     operator = agree(with_states, x, y, 3)

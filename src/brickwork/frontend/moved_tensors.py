@@ -139,10 +139,14 @@ class _Mover:
                 return False
 
     def _filling(self, made: _Made) -> ast.stmt:
-        """Return what fills a tensor again: a nest over its elements, or nothing."""
+        """Return what fills a tensor again: a nest over its elements, or nothing.
+
+        What a turn leaves out of an empty one holds anything: zeros then, not what an earlier turn has stored.
+        """
         kind = self._kind(made.call)
         value, sizes = _filling_value(made.call, kind), _sizes(made.call, kind)
-        if kind == "empty" or value is None:
+        below = made.block[made.block.index(made.statement) + 1 :]
+        if value is None or (kind == "empty" and not any(_fills_a_part(item, made.name) for item in below)):
             return ast.copy_location(ast.Pass(), made.statement)
         names = [self._fresh(f"{made.name}_{axis}") for axis in range(len(sizes))]
         index = [ast.Name(id=name, ctx=ast.Load()) for name in names]
@@ -222,6 +226,20 @@ def _filling_value(call: ast.Call, kind: str) -> ast.expr | None:
     value = call.args[1]
     inner = value.operand if isinstance(value, ast.UnaryOp) else value
     return copy.deepcopy(value) if isinstance(inner, ast.Constant | ast.Name | ast.Attribute) else None
+
+
+def _fills_a_part(statement: ast.stmt, name: str) -> bool:
+    """Return whether a statement stores an element of a tensor in some of its turns or ways alone."""
+    parts = [node for node in ast.walk(statement) if isinstance(node, ast.If | ast.While)]
+    jumps = any(isinstance(node, ast.Continue | ast.Break) for node in ast.walk(statement))
+    return any(
+        isinstance(node, ast.Subscript)
+        and isinstance(node.ctx, ast.Store)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == name
+        for part in ([statement] if jumps else parts)
+        for node in ast.walk(part)
+    )
 
 
 def _elements(statement: ast.stmt, name: str, rank: int) -> int:
