@@ -30,6 +30,8 @@ from brickwork.language.math import is_pointwise
 def with_early_returns(source: SourceFunction) -> SourceFunction:
     """Return the function with what returns from a loop in a function of its own, if it returns numbers."""
     body = source.node.body
+    if all(item is body[-1] for item in all_nodes(source.node) if isinstance(item, ast.Return)):
+        return source
     loops = [place for place, item in enumerate(body) if _returns_from_loop(item)]
     if not loops:
         return source

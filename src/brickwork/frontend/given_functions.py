@@ -13,7 +13,7 @@ import ast
 import builtins
 import copy
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, TypeAlias, cast
 
@@ -117,7 +117,11 @@ class Specialised:
         parsed: dict[types.FunctionType, SourceFunction] = {}
         known: dict[tuple[object, ...], str] = {}
         for call in [item for item in all_nodes(source.node) if isinstance(item, ast.Call)]:
-            called = helper(resolve(call.func, source.captured, source.local))
+            found = resolve(call.func, source.captured, source.local)
+            has_defaults = isinstance(found, types.FunctionType) and (found.__defaults__ or found.__kwdefaults__)
+            if not has_defaults and not any(_functions(source, _arguments_of(call))):
+                continue
+            called = helper(found)
             given = {} if called is None else _given(source, called, call)
             if called is None or not given:
                 continue
@@ -216,6 +220,19 @@ def _add_keyword(call: ast.Call, name: str, value: str) -> None:
         call.keywords.append(ast.copy_location(ast.keyword(name, read), call.func))
 
 
+def _arguments_of(call: ast.Call) -> list[ast.expr]:
+    return [*call.args, *(word.value for word in call.keywords)]
+
+
+def _functions(source: SourceFunction, nodes: Sequence[ast.expr]) -> Iterator[object]:
+    """Yield the functions that expressions name."""
+    for node in nodes:
+        if isinstance(node, ast.Name | ast.Attribute):
+            found = resolve(node, source.captured, source.local)
+            if found is not MISSING and callable(found):
+                yield found
+
+
 def _given(source: SourceFunction, called: types.FunctionType, call: ast.Call) -> dict[str, object]:
     """Return the functions that a call gives a helper, by the names of the parameters."""
     found: dict[str, object] = {}
@@ -224,9 +241,8 @@ def _given(source: SourceFunction, called: types.FunctionType, call: ast.Call) -
         places += zip(_positional(called), call.args, strict=False)
     places += [(word.arg, word.value) for word in call.keywords]
     for name, item in places:
-        each = resolve(item, source.captured, source.local) if isinstance(item, ast.Name | ast.Attribute) else MISSING
-        if name is not None and each is not MISSING and callable(each):
-            found[name] = each
+        if name is not None:
+            found |= dict.fromkeys([name], each) if (each := next(_functions(source, [item]), None)) else {}
     left_out = {name: each for name, each in default_values(called).items() if callable(each)}
     return found | {name: each for name, each in left_out.items() if all(name != place for place, _ in places)}
 
