@@ -374,9 +374,9 @@ def _in_pieces(loop: For, piece: Symbol, names: Names) -> For:
 
     rest = build.sub(build.add(_trips(loop), build.integer(PIECES - 1)), build.read(piece))
     stop = build.apply("floordiv", rest, build.integer(PIECES))
-    inner = replace(
-        loop, index=turn, start=build.integer(0), stop=stop, body=tuple(rewrite(item, visit) for item in loop.body)
-    )
+    body = tuple(rewrite(item, visit) for item in loop.body)
+    # Iterations of one piece share its part: what was claimed of the loop is said of its pieces.
+    inner = replace(loop, index=turn, start=build.integer(0), stop=stop, body=body, claimed=False)
     return For(
         index=piece,
         start=build.integer(0),

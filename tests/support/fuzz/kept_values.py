@@ -1,6 +1,6 @@
 """Writes nests that keep what later iterations read: scratch tensors, lists that grow, states, and stores in order.
 
-    w = torch.zeros(p) in each iteration of a loop          x[place[i]] = ...: the last iteration's value stays
+    w = torch.zeros(p) in each iteration, or counts          x[place[i]] = ...: the last iteration's value stays
     w = []: w.append(...), w.pop(), w[-1]                   for t: w[i, j] = (w[i, j] * 2 + x[t, j]) % 5
     numbers of the host part as bounds and factors
 
@@ -51,6 +51,28 @@ def _scratch(writer: Writer) -> None:
         item = over(writer, size, 1)
         writer.line(f"{name}[{item.text}] = ({name}[{item.text}] + {name}[{item.text} - 1]) % 7")
         writer.close(2)
+    item = over(writer, size)
+    writer.guarded(f"{element(writer, target, [outer, item])} {pick(('=', '+='))} {name}[{item.text}]")
+    writer.close(len(scope.loops))
+
+
+def _counted(writer: Writer) -> None:
+    """A tensor that each iteration makes, adds to where elements say, and reads."""
+    scope, pick = writer.scope, writer.scope.pick
+    target, source, size = some(writer, 1, 2, written=True), some(writer, 1, 2), pick(scope.wholes[:2])
+    name = f"w{next(writer.numbers)}"
+    outer = over(writer, target.sizes[0])
+    writer.line(f"{name} = torch.{pick(('zeros', 'ones'))}({size.text}, dtype=torch.{_dtype(writer)})")
+    item = over(writer, source.sizes[0], back=scope.chance(0.2))
+    if scope.chance(0.3):
+        test = f"{element(writer, source, [item, outer])} > {pick('12')}"
+        guards, scope.guards = scope.guards, []
+        writer.line(f"if {' and '.join((*dict.fromkeys(guards), test))}:")
+        writer.line(f"    {pick(('break', 'continue'))}")
+    writer.guarded(
+        f"{name}[int({element(writer, source, [item, outer])}) % max({size.text}, 1)] += {pick(('1', '2', item.text))}"
+    )
+    writer.close(1)
     item = over(writer, size)
     writer.guarded(f"{element(writer, target, [outer, item])} {pick(('=', '+='))} {name}[{item.text}]")
     writer.close(len(scope.loops))
@@ -160,4 +182,4 @@ def _host_numbers(writer: Writer) -> None:
     writer.close(1 + len(inner))
 
 
-_NESTS: tuple[Callable[[Writer], None], ...] = (_scratch, _grown, _states, _scattered, _host_numbers)
+_NESTS: tuple[Callable[[Writer], None], ...] = (_scratch, _counted, _grown, _states, _scattered, _host_numbers)

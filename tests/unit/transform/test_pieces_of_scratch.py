@@ -8,11 +8,12 @@ from collections.abc import Callable
 import pytest
 import torch
 
+import brickwork as bw
 from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
 from brickwork.ir.dtypes import FLOAT32
 from brickwork.ir.interpret import Memory
-from brickwork.ir.nodes import Constant, If
+from brickwork.ir.nodes import Constant, For, If
 from brickwork.ir.parse import parse_kernel
 from brickwork.ir.signature import Signature
 from brickwork.ir.text import print_kernel
@@ -92,6 +93,23 @@ def kernels(function: Function, *arguments: object) -> dict[str, ScheduledKernel
 def test_checked_accesses_fail_in_parts_as_they_do_in_one_tensor(x: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expand_scratch, "PIECES", 3)
     same(counted, x)
+
+
+def claimed(x: torch.Tensor):
+    out = torch.zeros_like(x)
+    for i in bw.prange(x.shape[0]):
+        s = torch.zeros(x.shape[1])
+        for j in range(x.shape[1]):
+            s[int(abs(x[i, j]))] += x[i, 0]
+        for j in range(x.shape[1]):
+            out[i, j] = s[j]
+    return out
+
+
+def test_what_is_claimed_of_a_loop_is_said_of_its_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expand_scratch, "PIECES", 3)
+    loops = statements(kernels(claimed, SMALL)["claimed_expanded"].source.body)
+    assert {node.index.name for node in loops if isinstance(node, For) and node.claimed} == {"i_piece"}
 
 
 def thresholds(function: Function, *arguments: object) -> set[object]:
