@@ -22,7 +22,12 @@ _SHIFT, _SHIFT_BITS = "0x4338000000000000", 0x4338000000000000
 
 
 def floor_division(writer: FunctionWriter, left: str, right: str) -> tuple[str, str]:
-    """Return floor quotient and modulo of two i64, as i64."""
+    """Return floor quotient and modulo of two i64, as i64, also where sums and products around are modulo 2**32."""
+    with writer.modular(narrow=False):
+        return _floor_division(writer, left, right)
+
+
+def _floor_division(writer: FunctionWriter, left: str, right: str) -> tuple[str, str]:
     first, second = writer.known(left), writer.known(right)
     if second.low == second.high > 0:
         return _by_literal(writer, left, second.low)
@@ -164,7 +169,8 @@ def word_quotient(writer: FunctionWriter, left: str, divisor: str, reciprocal: s
     The reciprocal is less than 1 below 2**32 / divisor. Of a number below 2**31, the estimate is 1 too small at most.
     """
     emit = writer.emit
-    wide = emit(f"mul i64 {emit(f'zext i32 {left} to i64')}, {emit(f'zext i32 {reciprocal} to i64')}")
+    with writer.modular(narrow=False):
+        wide = emit(f"mul i64 {emit(f'zext i32 {left} to i64')}, {emit(f'zext i32 {reciprocal} to i64')}")
     estimate = emit(f"trunc i64 {emit(f'lshr i64 {wide}, 32')} to i32")
     rest = emit(f"sub i32 {left}, {emit(f'mul i32 {estimate}, {divisor}')}")
     more = emit(f"icmp uge i32 {rest}, {divisor}")
