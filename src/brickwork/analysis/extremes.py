@@ -17,6 +17,7 @@ from brickwork.analysis.formula import Comparison, atoms_of
 from brickwork.analysis.parameter_expressions import comparison_expression, expression_of
 from brickwork.analysis.polyhedral_model import Access, Axis, Floor, Loop, Model, is_fixed, is_parameter
 from brickwork.analysis.polynomial import (
+    SIZE_LIMIT,
     Atom,
     Polynomial,
     UnknownAtom,
@@ -111,7 +112,10 @@ class _Extremes:
             divisor = self.fixed(origin.divisor)
             return None if divisor is None else divisor - number(1)
         most = lower_corner(self.model, self.loops, origin.dividend.scale(-1))
-        return None if most is None else self.computed(atom, most.scale(-1), origin)
+        # What no size is as large as is the limit of an element's integer: such a guard would never hold.
+        if most is None or abs(most.constant) > SIZE_LIMIT:
+            return None
+        return self.computed(atom, most.scale(-1), origin)
 
     def is_natural(self, polynomial: Polynomial) -> bool:
         """Whether a polynomial is surely at least 0."""

@@ -7,7 +7,7 @@ from brickwork.analysis.analyse import analyse
 from brickwork.analysis.verdicts import Bound
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, INT32, INT64, UINT8
-from brickwork.ir.nodes import Constant, If
+from brickwork.ir.nodes import Assign, Constant, If
 from brickwork.transform.spelling import spelled
 from support.kernels_ir import KernelBuilder, apply, size, timex, wrapped
 
@@ -312,6 +312,17 @@ def test_a_guard_of_extremes_that_a_condition_keeps_away_is_none():
     copy = make.store(y, (i,), make.load(x, apply("add", half, i)))
     loop = make.loop(i, size(x, 0), If(condition=apply("lt", i, half), then=(copy,)))
     (verdict,) = verdicts(make.kernel(loop), "x")
+    assert verdict.bound is Bound.CHECKED
+
+
+def test_a_quotient_that_elements_limit_has_no_guard():
+    """`for i in range(n[0]): y[i] = x[i // 2]`: no axis is half as long as the greatest integer."""
+    make = KernelBuilder()
+    x, y, n, i = make.tensor("x", 1), make.tensor("y", 1), make.tensor("n", 1, INT64), make.symbol("i")
+    end = make.symbol("end")
+    copy = make.store(y, (i,), make.load(x, apply("floordiv", i, 2)))
+    body = (Assign(symbol=end, value=make.load(n, 0)), make.loop(i, end, copy))
+    (verdict,) = verdicts(make.kernel(*body), "x")
     assert verdict.bound is Bound.CHECKED
 
 
