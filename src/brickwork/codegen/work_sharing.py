@@ -102,8 +102,7 @@ def emit_work_sharing(state: State, team: Team, loop: For, emit_block: EmitBlock
     part, runs = replace(team, alone=True), team
     if loop.role is Role.WARP:
         part, runs = part_of_warp(state, team, _count(state, levels))
-    beside = levels[-1].index if loop.role is Role.THREAD else None
-    single = _private(replace(state.inner(), team=part, beside=beside), loop)
+    single = _private(replace(state.inner(), team=part), loop)
     wide = lane_state(single, last) if last.width > 1 else single
     for each in (single, wide) if last.width > 1 else (single,):
         _begin_reductions(each, loop)
