@@ -27,6 +27,7 @@ OPERATORS = {
         "below_diagonal",
         "causal_filter",
         "filter_bank",
+        "shared_heads",
     )
 }
 
@@ -192,3 +193,12 @@ def test_repeated_products_have_the_same_bits():
     a, b = drawn(256, 512, dtype=torch.bfloat16), drawn(512, 256, dtype=torch.bfloat16)
     first = OPERATORS["product"](a, b)
     assert all(torch.equal(OPERATORS["product"](a, b), first) for _ in range(20))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("sizes", [(1, 2, 1, 64, 64, 32), (2, 8, 2, 512, 512, 64), (2, 6, 3, 65, 129, 40)])
+def test_heads_that_share_keys_agree(sizes, dtype):
+    batches, heads, shared, rows, columns, depth = sizes
+    q, k = drawn(batches, heads, rows, depth, dtype=dtype), drawn(batches, shared, columns, depth, dtype=dtype)
+    every = k.repeat_interleave(heads // shared, 1)
+    agree(OPERATORS["shared_heads"](q, k), q.double() @ every.double().mT)

@@ -195,3 +195,14 @@ def test_groups_of_warps_run_on(function, more, dtype, tmp_path):
     said = subprocess.run(command, capture_output=True, text=True, check=True)  # a tool found by name
     assert "wgmma" in path.read_text()
     assert re.findall(r"\(C75\d\d\).*", said.stderr) == []
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_quotients_in_indices_of_tiles_are_of_wide_products(dtype):
+    """The high word of a product is not what 32 bits of it leave, though the index is computed modulo 2**32."""
+    given = torch.zeros(2, 8, 64, 64, dtype=dtype), torch.zeros(2, 2, 64, 64, dtype=dtype)
+    ptx = ptx_of([program_for_gpu(contractions.shared_heads, *given)], cuda_target((9, 0)))
+    kernels = [text for text in ptx.split(".entry")[1:] if "mma" in text]
+    found = [(name, text) for text in kernels for name in re.findall(r"div\.u32\s+(%r\d+), -1,", text)]
+    assert found
+    assert not any(re.search(rf"mul\.lo\.s32\s+%r\d+, {name}, ", text) for name, text in found)

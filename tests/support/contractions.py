@@ -205,3 +205,19 @@ def group_scaled(a: Tensor, codes: Tensor, scale: Tensor) -> Tensor:
                 s += a[i, k] * (((codes[k // 2, j] >> (4 * (k % 2))) & 15) - 8) * scale[k // 32, j]
             out[i, j] = s
     return out
+
+
+def shared_heads(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+    """Multiply queries by keys that several heads share. q: (B, H, S, D), k: (B, heads of keys, T, D)."""
+    B, H, S, D = q.shape
+    shared = H // k.shape[1]
+    out = q.new_empty((B, H, S, k.shape[2]))
+    for b in range(B):
+        for h in range(H):
+            for i in range(S):
+                for j in range(k.shape[2]):
+                    s = 0.0
+                    for d in range(D):
+                        s += q[b, h, i, d] * k[b, h // shared, j, d]
+                    out[b, h, i, j] = s
+    return out

@@ -21,8 +21,9 @@ from brickwork.codegen.memory import element_offset, offset_address, sum_of
 from brickwork.codegen.tile_places import Places, numbered
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import Apply, Constant, Expression, Load, Read, Symbol
+from brickwork.ir.nodes import Apply, Constant, Expression, Load, Node, Read, Size, Symbol, Tensor
 from brickwork.ir.walk import read_symbols, walk
+from brickwork.legality import legality
 from brickwork.records import dataclass
 
 _WORD = 4
@@ -217,8 +218,8 @@ class Reads:
     def _offset(self, state: State, each: _Element, place: int) -> Value:
         """Return how far the elements of a chunk are from the first of their tensor."""
         tensor, inner = each.load.tensor, self._steady(state) if each.steady else state
+        indices = tuple(_index(inner, tensor, index) for index in each.rest)
         with state.writer.modular(narrow=tensor in state.kernel.narrow):
-            indices = tuple(emit_expression(inner, index) for index in each.rest)
             return sum_of(state, each.fixed[place], element_offset(inner, tensor, indices))
 
     def _looked_up(self, state: State, each: _Element, place: int, bits: str) -> Value:
@@ -361,10 +362,22 @@ def _element(places: Places, load: Load, around: Sequence[State]) -> _Element:
     )
     fixed: list[Value] = []
     for state in around:
-        with state.writer.modular(narrow=load.tensor in state.kernel.narrow):
-            indices = tuple(emit_expression(state, pair[0]) for pair in pairs)
-            fixed.append(_plain(state, element_offset(state, load.tensor, indices)))
+        indices = tuple(_index(state, load.tensor, pair[0]) for pair in pairs)
+        fixed.append(_plain(state, element_offset(state, load.tensor, indices)))
     return _Element(load, tuple(fixed), rest, adjacent, steady)
+
+
+def _index(state: State, tensor: Tensor, index: Expression) -> Value:
+    """Return an index, modulo 2**32 where only sums and products lead to it: of all else the parts have to fit."""
+    narrow = tensor in state.kernel.narrow and all(map(_is_modular, walk(index)))
+    with state.writer.modular(narrow=narrow):
+        return emit_expression(state, index)
+
+
+@legality
+def _is_modular(node: Node) -> bool:
+    named = isinstance(node, Apply) and node.operator.name in {"add", "sub", "mul", "neg"}
+    return named or isinstance(node, Constant | Read | Size)
 
 
 def _plain(state: State, value: Value) -> Value:
