@@ -348,7 +348,7 @@ PROGRAMS = (
         arguments=lambda n: (floats(n, n + 1, n), floats(n, n)),
         small=((1,), (4,)),
         large=(150,),
-        loops=loops("r parallel, q parallel, p* parallel, s reduction, p parallel"),
+        loops=loops("r distributed, q distributed, p* parallel, s reduction, p parallel"),
         bound="compute",
     ),
 )

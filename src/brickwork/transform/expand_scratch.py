@@ -227,6 +227,8 @@ def _has_no_room(
     extents = copied_extents(kernel, tensor, analysis, grid=grid)
     if not extents:
         return build.constant(True, BOOL)
+    if grid:
+        return _is_large(sizes)
     beyond = (build.apply("gt", size, build.integer(extent)) for size, extent in zip(sizes, extents, strict=True))
     return reduce(lambda one, other: build.apply("logical_or", one, other), beyond, build.constant(False, BOOL))
 

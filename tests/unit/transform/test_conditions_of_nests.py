@@ -17,6 +17,7 @@ from brickwork.ir.dtypes import INT64
 from brickwork.ir.interpret import Memory, run_program
 from brickwork.ir.nodes import Assign, For, If, Launch, Load, Role, Store, Symbol
 from brickwork.ir.walk import rewrite, rewrite_statements, statements, walk
+from brickwork.target.cuda import cuda_target
 from brickwork.transform.host_device_partition import Partition
 from brickwork.transform.interchange import interchange
 from brickwork.transform.replicate_reductions import replicate_reductions
@@ -193,7 +194,7 @@ def counts_in_rows(x: Tensor, h: Tensor, y: Tensor) -> None:
 
 
 def copies_of(loop):
-    return replicate_reductions([replace(loop, role=Role.PARALLEL)], names_of((loop,), 1000))
+    return replicate_reductions([replace(loop, role=Role.PARALLEL)], names_of((loop,), 1000), cuda_target((9, 0)))
 
 
 def stored_by(loop):

@@ -224,7 +224,7 @@ def test_the_slope_of_a_choice_is_that_of_what_is_chosen():
         found = slopes_of(number, body=(Assign(symbol=number, value=chosen),))
         assert found is not None
         before, after = found.body
-        slope = found.variables[number]
+        (slope,) = found.of(number).values()
         assert isinstance(before, Assign)
         assert before.symbol == slope
         doubled = build.mul(build.read(slope), build.constant(2.0, FLOAT64))
