@@ -45,18 +45,22 @@ from brickwork.transform.verbs.context import Context
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The verbs that a user has given for one kernel, each with the line that it was written in."""
+    """The verbs that a user has given for one kernel, each with the line that it was written in.
+
+    `moved` are the indices that verbs name which are carried out already.
+    """
 
     verbs: tuple[tuple[str, Verb], ...]
+    moved: frozenset[Symbol] = frozenset()
 
     @property
     def loops(self) -> frozenset[Symbol]:
-        """The indices that the verbs name."""
-        return frozenset(index for _, verb in self.verbs for index in named(verb))
+        """The indices that the verbs name: in their nests nothing is chosen but what they say."""
+        return self.moved.union(index for _, verb in self.verbs for index in named(verb))
 
     def without(self, early: Collection[Verb]) -> Given:
         """Return the verbs but for those that are carried out already."""
-        return Given(tuple(item for item in self.verbs if item[1] not in early))
+        return Given(tuple(item for item in self.verbs if item[1] not in early), self.loops)
 
 
 def given_for(program: Program, text: str, loc: Location) -> Mapping[str, Given]:

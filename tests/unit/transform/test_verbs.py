@@ -13,7 +13,7 @@ from torch import Tensor
 import brickwork as bw
 from brickwork.diagnostics.errors import CompileError
 from brickwork.ir.dtypes import FLOAT64, INT64
-from brickwork.ir.interpret import run_program
+from brickwork.ir.interpret import Memory, run_program
 from brickwork.ir.nodes import For, Launch, Program, Role
 from brickwork.ir.signature import Signature
 from brickwork.ir.text import print_program
@@ -98,6 +98,11 @@ def deep(x: Tensor, y: Tensor) -> None:
         for j in range(1, x.shape[1]):
             for k in range(2):
                 x[i, j] = x[i, j - 1] + y[i, k]
+
+
+def mirrored(x: Tensor, n: int) -> None:
+    for i in range(1, n):
+        x[i] = x[-i - 1] * 2
 
 
 def ending(x: Tensor, y: Tensor) -> None:
@@ -200,6 +205,7 @@ GIVEN: dict[Callable[..., Any], tuple[Any, ...]] = {
     rows_in_order: (*X, memory([3, 0, 7, 1, 2, 3, 4, 5, 6], INT64)),
     histogram: (memory([1, 0, 1, 2], INT64), memory([0, 0, 0], INT64)),
     claimed: (memory([1, 0, 1, 2], INT64), memory([0, 0, 0], INT64)),
+    mirrored: (memory([1, 2, 3, 4, 5], INT64), 5),
 }
 
 
@@ -213,9 +219,9 @@ def scheduled(function: Callable[..., Any], text: str) -> Any:
 
 def left_by(program: Any, arguments: tuple[Any, ...], *, check: bool) -> list[Any]:
     """What a program leaves in its arguments and results; if `check`, races are watched for."""
-    copies = [memory(nested(item), item.dtype) for item in arguments]
+    copies = [memory(nested(item), item.dtype) if isinstance(item, Memory) else item for item in arguments]
     results = run_program(program, copies, check=check)
-    return [nested(item) for item in (*copies, *results)]
+    return [nested(item) for item in (*copies, *results) if isinstance(item, Memory)]
 
 
 LEGAL = [
@@ -239,6 +245,7 @@ LEGAL = [
     (in_a_branch, "bind(j, pool)"),
     (totals, "split(k, 4); rfactor(k, lane, 2)"),
     (running, "reorder(j, i); bind(i, lane, 4)"),
+    (mirrored, "split(i, 1); reorder(i_chunk, i)"),
     (deep, "reorder(j, i); bind(i, lane, 4)"),
     (triangle, "bind(i, pool); bind(j, lane, 4)"),
     (ending, "bind(i, pool)"),
