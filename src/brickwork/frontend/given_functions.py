@@ -268,5 +268,5 @@ def _function_of(source: SourceFunction, captured: Mapping[str, object]) -> type
             item.annotation = None
     space: dict[str, Any] = {"__builtins__": builtins, **captured, **source.captured}
     module = ast.fix_missing_locations(ast.Module(body=[node], type_ignores=[]))
-    exec(compile(module, source.file, "exec"), space)  # noqa: S102  # the user's own function
+    exec(compile(module, source.file, "exec"), space)  # noqa: S102  # the user's own function, rewritten
     return cast("types.FunctionType", space[source.node.name])
