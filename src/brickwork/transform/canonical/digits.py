@@ -24,7 +24,6 @@ from brickwork.ir.nodes import (
     Apply,
     Assign,
     Block,
-    Check,
     Constant,
     Expression,
     For,
@@ -36,7 +35,7 @@ from brickwork.ir.nodes import (
     Symbol,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, operands_of, read_symbols, rebuild, rewrite_statements, walk
+from brickwork.ir.walk import assigned_symbols, operands_of, rebuild, rewrite_statements, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.scratch import Names
@@ -100,39 +99,39 @@ def _nest(loop: For, known: _Known, names: Names) -> For | None:
     whole = known.product(loop.stop)
     if not build.is_constant(loop.start, 0) or whole is None or effects(loop.body).breaks:
         return None
-    reader = _Reader(loop, known)
+    reader = _Reader(known)
     reader.block(loop.body, {loop.index: WHOLE})
-    places = _ordered(reader.places, whole)
-    if reader.failed or not places:
+    radices = _radices(reader.places, whole)
+    if reader.failed or not radices:
         return None
-    ends = [*places[1:], whole]
-    radices = [end.over(place) for place, end in zip(places, ends, strict=True)]
     loops = [
         (
             place,
             build.product(known.expressions(radix)),
             names.symbol(reader.named.get(place, loop.index.name), loop.index.dtype),
         )
-        for place, radix in zip(places, radices, strict=True)
-        if radix is not None and radix != ONE
+        for place, radix in radices
     ]
-    if len(loops) != len([radix for radix in radices if radix != ONE]):
-        return None
     reader.values = {place: (symbol, extent) for place, extent, symbol in loops}
     reader.order = [place for place, _, _ in loops]
     reader.whole = whole
-    body = reader.block(loop.body, {loop.index: WHOLE})
-    for _, extent, symbol in loops:
-        body = (replace(loop, index=symbol, stop=extent, body=body),)
-    return body[0] if isinstance(body[0], For) else None
+    nest = replace(loop, body=reader.block(loop.body, {loop.index: WHOLE}))
+    for level, (_, extent, symbol) in enumerate(loops):
+        nest = replace(loop, index=symbol, stop=extent, body=(nest,) if level else nest.body)
+    return nest
 
 
 @legality
-def _ordered(places: Iterable[_Product], whole: _Product) -> list[_Product]:
-    """Return the places from the lowest on; none if they do not divide one another, and the number of iterations."""
+def _radices(places: Iterable[_Product], whole: _Product) -> list[tuple[_Product, _Product]]:
+    """Return the places of digits, the lowest first, and how many values each has; none unless each divides the next."""
     found = sorted({ONE, *places}, key=lambda item: (sum(often for _, often in item.factors), item.number))
-    pairs = zip(found, [*found[1:], whole], strict=True)
-    return found if all(high.over(low) is not None for low, high in pairs) else []
+    result: list[tuple[_Product, _Product]] = []
+    for low, high in zip(found, [*found[1:], whole], strict=True):
+        radix = high.over(low)
+        if radix is None:
+            return []
+        result.append((low, radix))
+    return [(place, radix) for place, radix in result if radix != ONE]
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,9 +215,8 @@ class _Known:
 class _Reader:
     """Goes through the body of a flat loop twice: for the places of its digits, and to write these as indices."""
 
-    def __init__(self, loop: For, known: _Known) -> None:
+    def __init__(self, known: _Known) -> None:
         self.known = known
-        self.fixed = assigned_symbols(loop.body) | {loop.index}
         self.places: set[_Product] = set()
         self.named: dict[_Product, str] = {}
         self.failed = False
@@ -230,8 +228,6 @@ class _Reader:
         """Return a block with digits as indices; `digits` are what variables are before it, and then after it."""
         result: list[Statement] = []
         for statement in block:
-            if self.values is not None and self.is_sure(statement):
-                continue
             match statement:
                 case Assign(symbol=symbol, value=value):
                     found = self.digits(value, digits)
@@ -286,8 +282,8 @@ class _Reader:
                 return known.get(symbol)
             case Apply(operator=operator, operands=(left, right)) if operator.name in {"floordiv", "mod"}:
                 inner = self.digits(left, known)
-                by = None if inner is None or read_symbols(right) & self.fixed else self.known.product(right)
-                if inner is None or by is None or effects(right).loads:
+                by = None if inner is None else self.known.product(right)
+                if inner is None or by is None:
                     return None
                 place = inner.low.times(by)
                 if inner.high is not None and inner.high.over(place) is None:
@@ -316,13 +312,3 @@ class _Reader:
             symbol, extent = values[place]
             result = build.add(build.mul(result, extent), build.read(symbol))
         return result
-
-    @legality
-    def is_sure(self, statement: Statement) -> bool:
-        """Whether a statement checks a divisor, of which an iteration shows that it is not 0."""
-        match statement:
-            case Check(condition=Apply(operator=operator, operands=(value, zero))) if operator.name == "ne":
-                divisor = self.known.product(value) if build.is_constant(zero, 0) else None
-                return divisor is not None and self.whole.over(divisor) is not None
-            case _:
-                return False
