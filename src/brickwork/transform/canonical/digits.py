@@ -123,7 +123,7 @@ def _nest(loop: For, known: _Known, names: Names) -> For | None:
 
 @legality
 def _radices(places: Iterable[_Product], whole: _Product) -> list[tuple[_Product, _Product]]:
-    """Return the places of digits, the lowest first, and how many values each has; none unless each divides the next."""
+    """Return the places of digits, the lowest first, and how many values each has; none if one divides not the next."""
     found = sorted({ONE, *places}, key=lambda item: (sum(often for _, often in item.factors), item.number))
     result: list[tuple[_Product, _Product]] = []
     for low, high in zip(found, [*found[1:], whole], strict=True):
