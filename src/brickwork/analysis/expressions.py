@@ -274,7 +274,7 @@ class Values:
             value = self.unknown(depth, Interval(0, SIZE_LIMIT))
             sizes = (self.integer(size, {}, 0) for size in ascends.most)
             self.restrict(value, both(*(logic.at_least(size, value) for size in sizes)))
-        self.elements[next(iter(value.atoms()))] = Element(tensor, indices, ascends is not None)
+        self.elements[next(iter(value.atoms()))] = Element(tensor, indices, None if ascends is None else ascends.most)
         return value
 
     def _read(self, symbol: Symbol, environment: Environment, depth: int) -> Polynomial:

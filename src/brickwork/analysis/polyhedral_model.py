@@ -27,7 +27,7 @@ from brickwork.analysis.polynomial import (
 )
 from brickwork.diagnostics.location import Location
 from brickwork.ir.answers import Answers
-from brickwork.ir.nodes import Expression, For, Symbol, Tensor
+from brickwork.ir.nodes import Expression, For, Size, Symbol, Tensor
 from brickwork.legality import legality
 from brickwork.records import dataclass
 
@@ -143,11 +143,19 @@ class Exclusive:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """What an unknown is: an element of a tensor that stays the same; `ascends` if none is greater than the next."""
+    """What an unknown is: an element of a tensor that stays the same.
+
+    If no element is greater than the next, `most` are the sizes that none exceeds; else it is None.
+    """
 
     tensor: Tensor
     indices: tuple[Polynomial, ...]
-    ascends: bool
+    most: tuple[Size, ...] | None
+
+    @property
+    def ascends(self) -> bool:
+        """Whether no element of the tensor is greater than the next."""
+        return self.most is not None
 
 
 @dataclass(frozen=True, slots=True)

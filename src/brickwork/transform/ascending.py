@@ -41,12 +41,13 @@ from brickwork.ir.nodes import (
     Symbol,
     Tensor,
 )
-from brickwork.ir.walk import statements
+from brickwork.ir.walk import read_symbols, rewrite_statements, statements, substitute
 from brickwork.legality import legality
 from brickwork.target.target import Target
 from brickwork.transform.autodiff.gather_versions import copied
 from brickwork.transform.explanation import OTHERWISE
 from brickwork.transform.free_variables import fresh_names, with_body
+from brickwork.transform.interchange import interchange
 from brickwork.transform.scratch import Names, names_of
 
 TEST = "_rows"
@@ -177,7 +178,7 @@ def _apart(launch: Launch, tested: Sequence[Ascending], many: Expression | None,
     facts = (*_has_answer(answer), *kernel.facts)
     test = Kernel(name=f"{kernel.name}{TEST}", tensors=(), scalars=(), facts=(), body=())
     ascending = replace(_where(kernel, answer, "eq"), ascending=tuple(tested))
-    other = replace(_where(kernel, answer, "ne"), name=f"{kernel.name}{IN_ORDER}")
+    other = replace(_where(_exchanged(kernel, names), answer, "ne"), name=f"{kernel.name}{IN_ORDER}")
     if many is not None:
         body = (If(condition=many, then=body),)
         ascending = replace(ascending, body=(If(condition=many, then=ascending.body),))
@@ -185,6 +186,41 @@ def _apart(launch: Launch, tested: Sequence[Ascending], many: Expression | None,
         other = replace(other, body=(If(condition=many, then=other.body, otherwise=again),))
     test = with_body(test, body, facts)
     return (made, *(replace(launch, kernel=each) for each in (test, ascending, other)))
+
+
+@legality
+def _exchanged(kernel: Kernel, names: Names) -> Kernel:
+    """Return a kernel with loops that can run at once around rows in order: else these are launches for each of them.
+
+    Nests are perfect while rows read the elements that begin and end them themselves.
+    """
+
+    def joined(statement: Statement) -> Block:
+        match statement:
+            case For(body=(*heads, For() as row)) if heads and all(isinstance(item, Assign) for item in heads):
+                values = {item.symbol: item.value for item in heads if isinstance(item, Assign)}
+                if read_symbols((*row.body, *values.values())) & values.keys():
+                    return (statement,)
+                return (replace(statement, body=(substitute(row, values),)),)
+            case _:
+                return (statement,)
+
+    def parted(statement: Statement) -> Block:
+        if not isinstance(statement, For) or not any(
+            isinstance(end, Load) for end in (statement.start, statement.stop)
+        ):
+            return (statement,)
+        ends = [names.symbol("bound", INT64) for _ in range(2)]
+        heads = (
+            Assign(symbol=end, value=value) for end, value in zip(ends, (statement.start, statement.stop), strict=True)
+        )
+        return (*heads, replace(statement, start=build.read(ends[0]), stop=build.read(ends[1])))
+
+    perfect = replace(kernel, body=rewrite_statements(kernel.body, joined))
+    if perfect.body == kernel.body:
+        return kernel
+    found, moved = interchange(perfect, analyse(perfect), grid=True)
+    return replace(found, body=rewrite_statements(found.body, parted)) if moved else kernel
 
 
 @legality

@@ -156,7 +156,7 @@ def _in_tiles(case: Case, definition: Definition, seen: Counter[str]) -> Program
         seen["assembled"] += bool(contracted)
         if contracted:
             _assemble(contracted[case.seed // ASSEMBLED % len(contracted)], target)
-    with _few_rows():
+    with few_rows():
         pieces, _ = schedule_program(program, target)
     verify_program(pieces)
     seen["contractions"] += any(map(_is_contracted, _kernels(pieces)))
@@ -173,7 +173,7 @@ def _is_contracted(kernel: Kernel) -> bool:
 
 
 @contextmanager
-def _few_rows() -> Generator[None]:
+def few_rows() -> Generator[None]:
     """Let contractions of few rows and terms be worth tiles."""
     with (
         patch.multiple(contract, FORMS=_FEW, MET=_MET, ROW_BYTES=8, CHUNK_BYTES=4),

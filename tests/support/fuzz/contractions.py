@@ -57,9 +57,12 @@ class _Writer:
         rows = ["g", "i"] if some(0.25) else ["i"]
         columns = ["j", "h"] if some(0.1) else ["j"]
         sums = pick((["k"], ["k"], ["k", "l"], ["l", "k"], ["l", "k", "m"]))
-        self._draw_sizes([*batch, *rows, *columns, *sums])
+        segments = pick((rows[-1], rows[-1], "k")) if not batch and some(0.15) else ""
+        outer = batch or ["b"] * (segments != "")
+        self._draw_sizes([*outer, *rows, *columns, *sums])
         left = self._factor("a", [*batch, *rows], sums)
-        right = self._factor("c", [*batch, *columns], sums)
+        right = self._factor("c", [*(batch if segments == "k" else outer), *columns], sums)
+        batch = outer if segments == "k" else batch
         factors = [left, right]
         far = ["f"] if some(0.1) else []
         if far:
@@ -73,9 +76,11 @@ class _Writer:
         self.source.shuffle(factors)
         product = " * ".join(factors)
         heads = {each: f"for {each} in range({self._length(each)}):" for each in self.sizes}
-        limited = some(0.3)
+        limited = segments != "k" and some(0.3)
         if limited:
             heads["k"] = self._leaning(rows[-1])
+        if segments:
+            heads[segments] = self._segment(segments)
         masks = [self._mask(rows, columns)] if some(0.3) else []
         around = [*rows, *columns]
         self.source.shuffle(around)
@@ -85,7 +90,7 @@ class _Writer:
             order = [*around, *sums]
             if not limited:
                 self.source.shuffle(order)
-            body = _nested([*(heads[each] for each in (*batch, *order)), *masks], [f"{element} += {product}"])
+            body = _nested([*(heads[each] for each in (*outer, *order)), *masks], [f"{element} += {product}"])
         else:
             inner = _nested([*(heads[each] for each in sums), *masks], [f"s += {product}"])
             begun = pick(("0.0", "0.0", "1.0", element))
@@ -96,7 +101,7 @@ class _Writer:
                 after = [f"y[{', '.join(self._at(each, rows[-1]) for each in (*batch, *rows, *columns))}] += s"]
             inner = [f"s = {begun}", *inner, *after]
             inner = _nested([f"if {pick(('j <=', 'j >', '2 * j !='))} {rows[-1]}:"] if some(0.15) else [], inner)
-            body = self._triangle(_nested([heads[each] for each in (*batch, *around)], inner), rows[-1])
+            body = self._triangle(_nested([heads[each] for each in (*outer, *around)], inner), rows[-1])
         self._tensor(
             "y", [(each, self.sizes[each]) for each in (*batch, *rows, *columns)], pick(RESULTS[: 3 if added else 5])
         )
@@ -199,6 +204,11 @@ class _Writer:
         start = self.source.choice(("0", "0", f"max(0, {end} - 2)"))
         stop = self.source.choice((f"min({size}, {end} + 1)", f"max({size} - {end}, 0)"))
         return f"for k in range({start}, {stop}):"
+
+    def _segment(self, loop: str) -> str:
+        """Return the head of a loop that neighbouring elements begin and end."""
+        self._add(f"{loop}_ends", "int64", [self.sizes["b"] + 1], "rising", limit=self.sizes[loop] + 1)
+        return f"for {loop} in range({loop}_ends[b], {loop}_ends[b + 1]):"
 
     def _mask(self, rows: Sequence[str], columns: Sequence[str]) -> str:
         least, most = self.source.choice((2, 5, 9)), self.source.choice((12, 40))

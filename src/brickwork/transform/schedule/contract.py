@@ -64,6 +64,7 @@ from brickwork.transform.schedule.grid import GridPlanner
 from brickwork.transform.schedule.lengths import lengths_in
 from brickwork.transform.schedule.register_tile import TilePlanner, tile_conditions
 from brickwork.transform.schedule.schedule import Contract, Schedule, Verb, planned
+from brickwork.transform.schedule.segments import Segments, headed, segments_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,10 @@ class Nest:
     """How many iterations the loop that is staged has at most."""
     wide: tuple[Expression, ...]
     """What must hold so that ranges for all rows or columns are no longer than those of each."""
+    heads: Block
+    """What is assigned for an iteration of the loops around rows and columns."""
+    segments: Segments | None
+    """The segments that rows, columns or the terms of a loop of the sum are."""
 
     @property
     def met(self) -> int | None:
@@ -106,7 +111,8 @@ class Nest:
         factor, names = self.contraction.factors[side], (self.rows, self.columns)[side]
         sides = reached(self.contraction.before, frozenset(names))
         if factor.along(sides, frozenset(names), self.depth.index) is Along.DEPTH:
-            return [*factor.laid_out(self.depth.index)]
+            known = not read_symbols(self.depth.start) & assigned_symbols(self.heads)
+            return [*factor.laid_out(self.depth.index)] if known else []
         (own, *others) = (node for node in self.band if node.index in names)
         return [] if others or not build.is_constant(own.start, 0) else [*factor.laid_out(own.index)]
 
@@ -126,7 +132,8 @@ class Nest:
         own = read_symbols(self.depth.start) & {node.index for node in self.band}
         for element in (*self.laid_out(0), *self.laid_out(1)):
             # A tile begins with the least start of its rows, which may be any.
-            numbers = [build.integer(1) if own else self.depth.start]
+            deep = self.depth.index in read_symbols(element.indices[-1])
+            numbers = [build.integer(1) if own else self.depth.start] if deep else []
             if element.tensor.type.rank > 1:
                 numbers.append(Size(tensor=element.tensor, axis=element.tensor.type.rank - 1))
             for number in numbers:
@@ -140,7 +147,13 @@ class Nest:
 
     def total(self, loops: Sequence[Symbol]) -> Expression:
         """Return how many iterations some loops of the nest have together."""
-        counts = (build.iterations(node.start, node.stop) for node in self.band if node.index in loops)
+        counts = (
+            self.segments.average
+            if self.segments is not None and self.segments.row.index == node.index
+            else build.iterations(node.start, node.stop)
+            for node in self.band
+            if node.index in loops
+        )
         return build.product([build.integer(1), *counts])
 
 
@@ -204,28 +217,50 @@ class ContractionPlanner(TilePlanner):
     @legality
     def contracted(self, loop: For) -> Nest | None:
         """Return the contraction of a nest, if there is one."""
-        band = (*self.rectangle(loop),)
+        around, heads, inner = self.segmented(loop)
+        band = (*around, *inner)
         body = opened(band[-1].body)
         if self.keeps_order(band):
             return None
-        groups = grouped(body, [node.index for node in band])
+        groups = grouped(body, [node.index for node in inner])
         if groups is None:
             return None
         columns = self.along(body, groups)
         alone = self.lengths_of_their_own(body, band)
         sides = groups[1 - columns] - alone, groups[columns] - alone
         sides = sides if all(sides) else (groups[1 - columns], groups[columns])
-        wide = tuple(windows(body, band, sides))
-        body = levelled(body, band, sides)
+        rows, columns = (tuple(node.index for node in inner if node.index in side) for side in sides)
+        segments = [segments_of(around, heads, node, self.analysis) for node in inner if heads]
+        own = next((each for each in segments if each is not None), None)
+        if own is not None and (own.row.index,) not in (rows, columns):
+            return None
+        wide = tuple(windows(body, band, sides, own))
+        body = levelled(body, band, sides, own)
         found = find_contraction(body, *sides, band)
         if found is None or not all(self.accumulates(each, {found.symbol}) for each in found.sums):
             return None
         if self.reads_for_rows(found):
             return None
-        terms = {each.index: self.lengths.most(each) or longest(each, band) for each in found.sums}
+        deep = [segments_of(around, heads, node, self.analysis) for node in found.sums if heads]
+        own = next((each for each in deep if each is not None), own)
+        terms = {
+            each.index: (own.average if own is not None and own.row is each else None)
+            or self.lengths.most(each)
+            or longest(each, band)
+            for each in found.sums
+        }
         depth = self.deepest_of(found, band)
-        rows, columns = (tuple(node.index for node in band if node.index in side) for side in sides)
-        return Nest(band, rows, columns, depth, found, build.product([*terms.values()]), terms[depth.index], wide)
+        total = build.product([*terms.values()])
+        return Nest(band, rows, columns, depth, found, total, terms[depth.index], wide, heads, own)
+
+    def segmented(self, loop: For) -> tuple[tuple[For, ...], Block, tuple[For, ...]]:
+        """Return the loops around what a nest assigns once for its rows and columns, that, and the other loops."""
+        band = (*self.rectangle(loop),)
+        match headed(band[-1].body):
+            case (heads, inner) if self.accumulates(inner, set()):
+                return band, heads, (*self.rectangle(inner),)
+            case _:
+                return (), (), band
 
     def lengths_of_their_own(self, body: Block, band: Sequence[For]) -> frozenset[Symbol]:
         """Return short outermost loops of which each iteration has sums of another length: a tile has one for all."""
@@ -254,7 +289,7 @@ class ContractionPlanner(TilePlanner):
     def keeps_order(self, band: Sequence[For]) -> bool:
         """Whether something in a nest must happen in the order of the source, or once for each iteration."""
         never = Check | Random | While | Break | Continue | Local | Rebind
-        if any(isinstance(node, never) for node in walk(band[-1].body)) or self.may_fail(band[-1]):
+        if any(isinstance(node, never) for node in walk(band[0].body)) or self.may_fail(band[0]):
             return True
         return any(self.analysis.loops[node.index].updates for node in statements(band[0]) if isinstance(node, For))
 
@@ -394,7 +429,8 @@ def _is_unknown(block: Block) -> Callable[[Nest], bool]:
     inner = assigned_symbols(block)
 
     def visit(nest: Nest) -> bool:
-        bounds = [bound for node in nest.band for bound in (node.start, node.stop)]
+        own = None if nest.segments is None else nest.segments.row.index
+        bounds = [bound for node in nest.band if node.index != own for bound in (node.start, node.stop)]
         return bool(read_symbols([nest.terms, *nest.wide, *bounds]) & inner)
 
     return visit

@@ -21,6 +21,7 @@ from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.matrix import RASTER
 from brickwork.transform.schedule.schedule import Contract
+from brickwork.transform.schedule.segments import Segments, headed, segments_of
 
 
 @legality
@@ -50,13 +51,16 @@ def opened(body: Block) -> Block:
 
 
 @legality
-def levelled(body: Block, band: Sequence[For], sides: Sequence[frozenset[Symbol]]) -> Block:
+def levelled(
+    body: Block, band: Sequence[For], sides: Sequence[frozenset[Symbol]], own: Segments | None = None
+) -> Block:
     """Return the body of a nest whose sums go over one range for all rows and columns that are several loops.
 
-    A tile knows the ends of such rows and columns only for one loop that begins at 0. Bounds that go with others become
-    conditions, and the range has all that any iteration has, if bounds only rise, or only fall.
+    A tile knows the ends of such rows and columns only for one loop that begins at 0, or for its `own` segments. Bounds
+    that go with others become conditions, and the range has all that any iteration has, if bounds only rise, or only
+    fall.
     """
-    several = frozenset[Symbol]().union(*(side for side in sides if not _is_plain(band, side)))
+    several = frozenset[Symbol]().union(*(side for side in sides if not _is_plain(band, side, own)))
     names = frozenset(node.index for node in band)
 
     def visit(statement: Statement) -> Block:
@@ -73,12 +77,14 @@ def levelled(body: Block, band: Sequence[For], sides: Sequence[frozenset[Symbol]
     return rewrite_statements(body, visit)
 
 
-def windows(body: Block, band: Sequence[For], sides: Sequence[frozenset[Symbol]]) -> Iterator[Expression]:
+def windows(
+    body: Block, band: Sequence[For], sides: Sequence[frozenset[Symbol]], own: Segments | None = None
+) -> Iterator[Expression]:
     """Yield what must hold so that one range for all rows, or columns, that are several loops has few terms in vain.
 
     Where a window slides along them, that range has up to twice the terms of the window in the middle.
     """
-    several = frozenset[Symbol]().union(*(side for side in sides if not _is_plain(band, side)))
+    several = frozenset[Symbol]().union(*(side for side in sides if not _is_plain(band, side, own)))
     for node in statements(body):
         if isinstance(node, For) and read_symbols(node.start) & read_symbols(node.stop) & several:
             middles = {
@@ -88,9 +94,9 @@ def windows(body: Block, band: Sequence[For], sides: Sequence[frozenset[Symbol]]
             yield build.apply("le", longest(node, band), build.mul(build.iterations(*ends), build.integer(2)))
 
 
-def _is_plain(band: Sequence[For], side: frozenset[Symbol]) -> bool:
-    own = [node for node in band if node.index in side]
-    return len(own) == 1 and build.is_constant(own[0].start, 0)
+def _is_plain(band: Sequence[For], side: frozenset[Symbol], own: Segments | None) -> bool:
+    found = [node for node in band if node.index in side]
+    return len(found) == 1 and (build.is_constant(found[0].start, 0) or (own is not None and own.row in found))
 
 
 def _where(condition: Expression, body: Block) -> Block:
@@ -112,30 +118,45 @@ def _extreme(bound: Expression, band: Sequence[For], choice: str) -> Expression:
 
 def contract(loop: For, directive: Contract, analysis: Analysis, numbers: Iterator[int]) -> Block:
     """Return a nest in tiles, each for a block of threads."""
-    band = [loop]
     sides = frozenset(directive.rows), frozenset(directive.columns)
     names = sides[0] | sides[1]
-    while len(band[-1].body) == 1 and isinstance(inner := band[-1].body[0], For):
-        band.append(inner)
+    around: list[For] = []
+    band, heads = [loop], ()
+    while True:
+        match band[-1].body, headed(band[-1].body):
+            case (For() as inner,), _:
+                band.append(inner)
+            case _, (found, inner) if not names <= {node.index for node in band}:
+                around, heads = [*band], found
+                band.append(inner)
+            case _:
+                break
     if not names <= {node.index for node in band}:
         raise TypeError("the loops of a contraction stand directly in one another")
-    body = _marked(levelled(opened(band[-1].body), band, sides), directive, analysis)
+    segments = [segments_of(around, heads, node, analysis) for node in band if around and node.index in names]
+    own = next((each for each in segments if each is not None), None)
+    body = _marked(levelled(opened(band[-1].body), band, sides, own), directive, analysis)
     rows, columns = ([node for node in band if node.index in group] for group in (directive.rows, directive.columns))
     roles = [Role.CHUNKED_TILE if chunked else Role.TILE for chunked in directive.chunked]
-    inner, across = _tiled(columns, directive.width, roles[1], body, numbers)
-    outer, down = _tiled(rows, directive.height, roles[0], (inner,), numbers)
+    inner, across = _tiled(columns, directive.width, roles[1], body, numbers, own)
+    outer, down = _tiled(rows, directive.height, roles[0], (inner,), numbers, own)
+    tile: Block = (outer,)
+    if own is not None:
+        # A tile beyond the last rows of a segment is none.
+        begin, end = next((node.start, own.row.stop) for node in (outer, inner) if node.index == own.row.index)
+        tile = _where(build.apply("lt", begin, end), tile)
     place = Symbol("tile", next(numbers), INT64)
-    count = build.mul(down.count, across.count)
     result = For(
         index=place,
         start=build.integer(0),
-        stop=count,
-        body=(*_raster(build.read(place), down, across), outer),
+        stop=build.mul(down.count, across.count),
+        body=(*_raster(build.read(place), down, across), *across.before, *down.before, *heads, *tile),
         role=Role.BLOCK,
         across=directive.blocks,
         loc=loop.loc,
     )
-    return (_nested([node for node in band if node.index not in names], result),)
+    apart = names if own is None else names | {own.around.index}
+    return (_nested([node for node in band if node.index not in apart], result),)
 
 
 def _nested(heads: Sequence[For], inner: For) -> For:
@@ -170,22 +191,33 @@ def _marked(body: Block, directive: Contract, analysis: Analysis) -> Block:
 
 @dataclass(frozen=True, slots=True)
 class _Tiles:
-    """The tiles along rows or columns: the variable that numbers them, and how many there are."""
+    """The tiles along rows or columns: the variable that numbers them, how many there are, what is asked before one."""
 
     index: Symbol
     count: Expression
+    before: Block = ()
 
 
-def _tiled(loops: Sequence[For], size: int, role: Role, body: Block, numbers: Iterator[int]) -> tuple[For, _Tiles]:
+def _tiled(
+    loops: Sequence[For], size: int, role: Role, body: Block, numbers: Iterator[int], segments: Segments | None
+) -> tuple[For, _Tiles]:
     """Return the loop over a tile of some loops, run as one, and the tiles that there are."""
     names = "_".join(node.index.name for node in loops)
-    if len(loops) == 1 and build.is_constant(loops[0].start, 0):
-        index, total, heads = loops[0].index, loops[0].stop, ()
+    number = Symbol(f"{names}_tile", next(numbers), INT64)
+    if segments is not None and segments.row in loops:
+        index, total, heads = segments.row.index, segments.row.stop, ()
+        first = Symbol(f"{names}_first", next(numbers), INT64)
+        search, begin = segments.found(build.read(number), size, numbers)
+        found = _Tiles(number, segments.tiles(size), (*search, Assign(symbol=first, value=begin)))
+        start = build.read(first)
     else:
-        index = Symbol(names, next(numbers), INT64)
-        total, heads = _unravelled(loops, build.read(index))
-    found = _Tiles(Symbol(f"{names}_tile", next(numbers), INT64), tiles(total, size))
-    start = build.mul(build.read(found.index), build.integer(size))
+        if len(loops) == 1 and build.is_constant(loops[0].start, 0):
+            index, total, heads = loops[0].index, loops[0].stop, ()
+        else:
+            index = Symbol(names, next(numbers), INT64)
+            total, heads = _unravelled(loops, build.read(index))
+        found = _Tiles(number, tiles(total, size))
+        start = build.mul(build.read(found.index), build.integer(size))
     stop = build.apply("minimum", build.add(start, build.integer(size)), total)
     inner = For(index=index, start=start, stop=stop, body=(*heads, *body), role=role, width=size, loc=loops[0].loc)
     return inner, found
