@@ -90,7 +90,6 @@ NOT_TUNED: dict[str, str] = {
     "codegen.host_cuda:*": "the layout of records",
     "codegen.host_program:*": "the layout of records",
     "codegen.contraction:_INFINITE": "the bits of a number",
-    "codegen.contraction:_SUM": "a number that no symbol has",
     "codegen.tile:FEWEST_STAGES": "as few as can be",
     "codegen.tile_reads:*": "words of an instruction",
     "codegen.row_accesses:WHOLE": "a marker",

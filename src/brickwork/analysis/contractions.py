@@ -15,7 +15,7 @@ from enum import Enum
 
 from brickwork.analysis.integer_range import integer_range
 from brickwork.ir import build
-from brickwork.ir.dtypes import BFLOAT16, FLOAT16, FLOAT32, DType
+from brickwork.ir.dtypes import BFLOAT16, FLOAT16, FLOAT32, INT64, DType
 from brickwork.ir.nodes import (
     Apply,
     Assign,
@@ -40,6 +40,8 @@ from brickwork.records import dataclass
 
 Names = frozenset[Symbol]
 
+SUMMED = frozenset({FLOAT32, INT64})
+"""What matrix instructions sum up in."""
 _WHOLE = {BFLOAT16: 2**8, FLOAT16: 2**11}
 """Up to which integer a type of 16 bits has all."""
 
@@ -68,6 +70,12 @@ class Factor:
                 return frozenset(dtype for dtype, most in _WHOLE.items() if -most <= bounds[0] and bounds[1] <= most)
             case _:
                 return frozenset()
+
+    @property
+    def most(self) -> int | None:
+        """How far from zero it is at most, if it is a whole number of which that is known."""
+        bounds = integer_range(self.value.operand) if isinstance(self.value, Cast) else None
+        return None if bounds is None else max(abs(bounds[0]), abs(bounds[1]), 1)
 
     @property
     def element(self) -> Load | None:
@@ -169,7 +177,18 @@ class Contraction:
     @property
     def promotes(self) -> bool:
         """Whether each stage is summed up by itself: matrix instructions cut what they add, which wide results show."""
-        return self.dtype is FLOAT32 or self.widens
+        return self.dtype is FLOAT32 or self.widens or self.is_whole
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether integers are summed up: a stage exactly, by instructions for bfloat16, and stages as words."""
+        return self.symbol.dtype is INT64
+
+    @property
+    def most_terms(self) -> int:
+        """How many products of whole numbers a word has room for."""
+        one, other = (factor.most or 1 for factor in self.factors)
+        return (2**31 - 1) // (one * other)
 
 
 @legality
@@ -226,9 +245,12 @@ def find_contraction(
     factors: list[Factor] = []
     for side, other in ((0, 1), (1, 0)):
         value = _decided(build.product(sides[side]), masked[side])
+        value = value if value.dtype.is_float else build.cast(value, FLOAT32)
         guarded = masked[other] or where
         inside = () if around is None or not guarded else _in_range(value, [*sums, *around], facts)
         factors.append(Factor(value, (*limits[side], *masked[side], *inside)))
+    if symbol.dtype is INT64 and not all(BFLOAT16 in factor.exact for factor in factors):
+        return None
     return Contraction(symbol, before, sums, (factors[0], factors[1]), tuple(scale), after, where)
 
 

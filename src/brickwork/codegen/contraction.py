@@ -50,7 +50,7 @@ def emit_contraction(state: State, rows: For, emit_block: EmitBlock) -> None:
 
 def _keep(state: State, tile: Tile, warp: Warp) -> None:
     """Put the sums into shared memory, row by row."""
-    words, writer = Words(state.writer), state.writer
+    words, writer, kind = Words(state.writer), state.writer, tile.kind
     row = words.add(warp.row, words.right(warp.lane, 2))
     column = words.add(warp.column, words.left(words.both(warp.lane, 3), 1))
     apart, along = (FLOAT32.size, tile.pitch) if tile.crossed else (tile.pitch, FLOAT32.size)
@@ -59,15 +59,15 @@ def _keep(state: State, tile: Tile, warp: Warp) -> None:
         for number, places in enumerate(each):
             for half in range(2):
                 at = words.add(start, (16 * line + 8 * half) * apart + 8 * number * along)
-                both = [writer.load("float", places[2 * half + item]) for item in range(2)]
+                both = [writer.load(kind, places[2 * half + item]) for item in range(2)]
                 if tile.crossed:
                     for item, text in enumerate(both):
-                        writer.store("float", text, shared(state, words.add(at, item * along)), pointer=SHARED)
+                        writer.store(kind, text, shared(state, words.add(at, item * along)), pointer=SHARED)
                     continue
                 pair = "poison"
                 for item, text in enumerate(both):
-                    pair = writer.emit(f"insertelement <2 x float> {pair}, float {text}, i32 {item}")
-                writer.store("<2 x float>", pair, shared(state, at), ", align 8", pointer=SHARED)
+                    pair = writer.emit(f"insertelement <2 x {kind}> {pair}, {kind} {text}, i32 {item}")
+                writer.store(f"<2 x {kind}>", pair, shared(state, at), ", align 8", pointer=SHARED)
     barrier(state)
 
 
@@ -99,7 +99,7 @@ def _finish(state: State, tile: Tile, rows: For, thread: str, emit_block: EmitBl
         there = writer.emit(f"and i1 {there}, {writer.emit(f'icmp ult i32 {line}, {tile.rows.size}')}")
         with writer.when(there):
             address = shared(state, words.add(words.mul(line, tile.pitch), words.left(place, 2)))
-            add_up(state, address, _LANES)
+            add_up(state, tile.kind, address, _LANES)
             inner = state.inner()
             inner.values[rows.index] = Uniform(row, INT64)
             _columns(inner, tile, (column, last), address, emit_block)
@@ -108,7 +108,7 @@ def _finish(state: State, tile: Tile, rows: For, thread: str, emit_block: EmitBl
 def _columns(state: State, tile: Tile, bounds: tuple[str, str], address: str, emit_block: EmitBlock) -> None:
     """Run the statements after the sum for up to eight columns: as lanes if all are there and finite."""
     writer, (first, last) = state.writer, bounds
-    kind = f"<{_LANES} x float>"
+    kind = f"<{_LANES} x {tile.kind}>"
     text = writer.load(kind, address, ", align 16", pointer=SHARED)
     beyond = writer.emit(f"add i64 {first}, {_LANES}")
     whole = writer.emit(f"icmp sle i64 {beyond}, {last}")
@@ -121,7 +121,9 @@ def _columns(state: State, tile: Tile, bounds: tuple[str, str], address: str, em
     inner = vectors.lane_state(state, loop).inner()
     inner = replace(inner, frame=Frame(after, after, None))
     inner.values[loop.index] = Strided(first, 1)
-    inner.values[_SUM] = Varying(text, FLOAT32)
+    total = _sum_of(tile)
+    wide = writer.emit(f"sext {kind} {text} to <{_LANES} x i64>") if tile.contraction.is_whole else text
+    inner.values[total] = Varying(wide, total.dtype)
     if (scaled := _scaled(inner, tile)) is not None:
         kept = writer.label("scaled")
         writer.branch_if(_are_finite(state, lanes.vector(inner, scaled)), kept, alone)
@@ -132,9 +134,11 @@ def _columns(state: State, tile: Tile, bounds: tuple[str, str], address: str, em
     left = writer.emit(f"call i64 @llvm.smin.i64(i64 {writer.emit(f'sub i64 {last}, {first}')}, i64 {_LANES})")
     with writer.count("0", left) as number:
         single = state.inner()
-        place = writer.emit(f"getelementptr float, {SHARED} {address}, i64 {number}")
+        place = writer.emit(f"getelementptr {tile.kind}, {SHARED} {address}, i64 {number}")
         single.values[loop.index] = Uniform(writer.emit(f"add i64 {first}, {number}"), INT64)
-        single.values[_SUM] = Uniform(writer.load("float", place, pointer=SHARED), FLOAT32)
+        text = writer.load(tile.kind, place, pointer=SHARED)
+        wide = writer.emit(f"sext i32 {text} to i64") if tile.contraction.is_whole else text
+        single.values[total] = Uniform(wide, total.dtype)
         _one(single, tile, loop, emit_block)
     writer.place(after)
 
@@ -142,7 +146,7 @@ def _columns(state: State, tile: Tile, bounds: tuple[str, str], address: str, em
 def _one(state: State, tile: Tile, loop: For, emit_block: EmitBlock) -> None:
     """Run the statements after the sum for one column."""
     writer = state.writer
-    value = state.values[_SUM]
+    value = state.values[_sum_of(tile)]
     if not isinstance(value, Uniform):
         raise TypeError("a sum of one column is a number")
     again, after = (writer.label(stem) for stem in ("again", "one"))
@@ -166,7 +170,7 @@ def _one(state: State, tile: Tile, loop: For, emit_block: EmitBlock) -> None:
 def _scaled(state: State, tile: Tile) -> Value | None:
     """Return what scales the sum, times it; None if numbers do: else an infinity is to meet each product."""
     found = tile.contraction
-    if all(isinstance(factor, Constant) for factor in found.scale):
+    if found.is_whole or all(isinstance(factor, Constant) for factor in found.scale):
         return None
     inner = state.inner()
     for item in computed_from(found.before, found.scale):
@@ -184,15 +188,18 @@ def _are_finite(state: State, text: str) -> str:
 
 _INFINITE = 0x7F800000
 """The bits of a float32 that are all set in infinities and NaN."""
-_SUM = Symbol("sum", -1, FLOAT32)
-"""What the products of an element are in sum."""
+
+
+def _sum_of(tile: Tile) -> Symbol:
+    """Return the variable for what the products of an element are in sum."""
+    return Symbol("sum", -1, tile.contraction.symbol.dtype)
 
 
 @hazard
 def _may_differ(tile: Tile) -> bool:
     """Whether what is not finite may be another number than the order of the source gives."""
     parted = any(side.factor.masks or side.meets or side.parts > 1 for side in tile.sides)
-    return tile.dtype is FLOAT32 or parted
+    return not tile.contraction.is_whole and (tile.dtype is FLOAT32 or parted)
 
 
 def _heads(tile: Tile) -> Block:
@@ -200,7 +207,7 @@ def _heads(tile: Tile) -> Block:
 
 
 def _total(tile: Tile) -> Expression:
-    return build.product([build.read(_SUM), *tile.contraction.scale])
+    return build.product([build.read(_sum_of(tile)), *tile.contraction.scale])
 
 
 def _after(tile: Tile) -> For:
@@ -213,5 +220,5 @@ def _after(tile: Tile) -> For:
         total = build.select(condition, total, begun)
     body = (*found.before, Assign(symbol=found.symbol, value=total), *found.after)
     # The sum differs between lanes, as what a loop accumulates does.
-    kept = (Reduction(_SUM, OPERATORS["add"]),)
+    kept = (Reduction(_sum_of(tile), OPERATORS["add"]),)
     return replace(tile.columns.loop, body=body, role=Role.VECTOR, width=_LANES, reductions=kept)

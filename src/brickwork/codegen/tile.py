@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from brickwork.analysis.contractions import Along, Contraction, Factor, find_contraction, reached
+from brickwork.analysis.contractions import SUMMED, Along, Contraction, Factor, find_contraction, reached
 from brickwork.analysis.meeting import meeting
 from brickwork.ir.dtypes import FLOAT32, DType
 from brickwork.ir.nodes import Apply, Block, Expression, For, Load, Read, Role, Symbol
@@ -113,6 +113,11 @@ class Tile:
     def in_registers(self) -> bool:
         """Whether groups take the left factor from registers: it is split there, or its distinct numbers are staged."""
         return self.dtype is FLOAT32 or bool(self.left.meets)
+
+    @property
+    def kind(self) -> str:
+        """The type of LLVM of a sum: of integers words."""
+        return "i32" if self.contraction.is_whole else "float"
 
     @property
     def left_parts(self) -> int:
@@ -276,7 +281,8 @@ def tile_of(rows: For, facts: Sequence[Expression]) -> Tile:
     """Return the tile of a nest of two TILE loops."""
     (columns,) = (item for item in rows.body if isinstance(item, For))
     body = (*(item for item in rows.body if item is not columns), *columns.body)
-    found = find_contraction(body, frozenset({rows.index}), frozenset({columns.index}), (rows, columns), facts=facts)
+    sides = frozenset({rows.index}), frozenset({columns.index})
+    found = find_contraction(body, *sides, (rows, columns), SUMMED, facts)
     if found is None:
         raise TypeError("the loops of a tile hold a contraction")
     depth = next(loop for loop in found.sums if loop.role in {Role.CONTRACT, Role.CONTRACT_GROUPS})

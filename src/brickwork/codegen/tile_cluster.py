@@ -104,8 +104,8 @@ def meet(state: State) -> None:
             state.writer.effect(f"call void @{name}()")
 
 
-def add_up(state: State, address: str, count: int) -> None:
-    """Put what all blocks have in sum at an address of shared memory, so many floats, in its place in this block."""
+def add_up(state: State, kind: str, address: str, count: int) -> None:
+    """Put what all blocks have in sum at an address of shared memory, so many words, in its place in this block."""
     if state.target.cluster == 1:
         return
     writer, (_, parts) = state.writer, part(state)
@@ -114,16 +114,19 @@ def add_up(state: State, address: str, count: int) -> None:
         chunks = [writer.emit(f"add i32 {place}, {far}") for far in range(0, count * FLOAT32.size, CHUNK_BYTES)]
         sums: list[str] = []
         for number in range(MOST_PARTS):
-            found = [text for chunk in chunks for text in _read(state, chunk, number, parts)]
+            found = [text for chunk in chunks for text in _read(state, kind, chunk, number, parts)]
             both = zip(sums, found, strict=True) if sums else ()
-            sums = [writer.emit(f"fadd float {one}, {other}") for one, other in both] or found
+            sums = [writer.emit(f"{_ADD[kind]} {kind} {one}, {other}") for one, other in both] or found
         for number, text in enumerate(sums):
-            at = writer.emit(f"getelementptr float, {SHARED} {address}, i64 {number}")
-            writer.store("float", text, at, pointer=SHARED)
+            at = writer.emit(f"getelementptr {kind}, {SHARED} {address}, i64 {number}")
+            writer.store(kind, text, at, pointer=SHARED)
 
 
-def _read(state: State, place: str, number: int, parts: str) -> list[str]:
-    """Return a chunk of floats of the block with a number in this cluster; zeros if it has no such block."""
+_ADD = {"float": "fadd", "i32": "add"}
+
+
+def _read(state: State, kind: str, place: str, number: int, parts: str) -> list[str]:
+    """Return a chunk of words of the block with a number in this cluster; zeros if it has no such block."""
     emit = state.writer.emit
     count = CHUNK_BYTES // FLOAT32.size
     registers = [f"${each}" for each in range(count)]
@@ -131,9 +134,9 @@ def _read(state: State, place: str, number: int, parts: str) -> list[str]:
     text = (
         f"{{ .reg .pred p; .reg .b32 a; setp.gt.u32 p, ${count + 1}, {number}; {clear}"
         f" @p mapa.shared::cluster.u32 a, ${count}, {number};"
-        f" @p ld.shared::cluster.v{count}.f32 {{{', '.join(registers)}}}, [a]; }}"
+        f" @p ld.shared::cluster.v{count}.b32 {{{', '.join(registers)}}}, [a]; }}"
     )
-    result = f"{{{', '.join(['float'] * count)}}}"
-    outputs = ",".join(["=&f"] * count)
+    result = f"{{{', '.join([kind] * count)}}}"
+    outputs = ",".join(["=&f" if kind == "float" else "=&r"] * count)
     found = emit(f'call {result} asm sideeffect "{text}", "{outputs},r,r,~{{memory}}"(i32 {place}, i32 {parts})')
     return [emit(f"extractvalue {result} {found}, {each}") for each in range(count)]

@@ -11,7 +11,7 @@ from brickwork.analysis.contractions import Along
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.tile import Side, Tile
 from brickwork.codegen.tile_places import MEMORY, SHARED
-from brickwork.codegen.tile_products import Fragment, Warp, WordsRead, pairs
+from brickwork.codegen.tile_products import Fragment, Warp, WordsRead, added, pairs
 from brickwork.codegen.words import Word, Words
 from brickwork.ir.dtypes import BFLOAT16, FLOAT16
 from brickwork.target.matrix import GROUP_ROWS, GROUP_TERMS, ROW_BYTES
@@ -55,12 +55,12 @@ def keep_products(state: State, tile: Tile, warp: Warp, sums: list[str]) -> None
     """Put what the products of a stage become into the sums, or add it: then it is waited for."""
     writer = state.writer
     if tile.contraction.promotes:
-        kept = [writer.load("float", place) for place in _places(warp)]
-        sums = [writer.emit(f"fadd float {one}, {more}") for one, more in zip(kept, _waited(state, sums), strict=True)]
+        kept = [writer.load(tile.kind, place) for place in _places(warp)]
+        sums = [added(writer, tile.kind, *each) for each in zip(kept, _waited(state, sums), strict=True)]
     else:
         wait_for_products(state, 1 if tile.lags else 0)
     for place, text in zip(_places(warp), sums, strict=True):
-        writer.store("float", text, place)
+        writer.store(tile.kind, text, place)
 
 
 def _places(warp: Warp) -> list[str]:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from brickwork.analysis.contractions import Along
+from brickwork.codegen.builder import FunctionWriter
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.tile import Side, Tile
 from brickwork.codegen.tile_meetings import Strip, first_word, further_word
@@ -53,7 +54,8 @@ class Warp:
     def multiply(self, slot: Word) -> None:
         """Add the products of a stage to the sums."""
         writer = self.state.writer
-        sums = [[[writer.load("float", place) for place in each] for each in row] for row in self.sums]
+        kind = self.tile.kind
+        sums = [[[writer.load(kind, place) for place in each] for each in row] for row in self.sums]
         fresh = self.tile.contraction.promotes
         part = [[["0.0"] * 4 for _ in row] for row in sums] if fresh else sums
         read: WordsRead = {}
@@ -67,8 +69,8 @@ class Warp:
                 for number, place in enumerate(each):
                     text = part[row][column][number]
                     if fresh:
-                        text = writer.emit(f"fadd float {sums[row][column][number]}, {text}")
-                    writer.store("float", text, place)
+                        text = added(writer, kind, sums[row][column][number], text)
+                    writer.store(kind, text, place)
 
     # ------------------------------------------------------------ products
 
@@ -211,6 +213,13 @@ def pairs(lefts: int, rights: int) -> list[tuple[int, int]]:
     return sorted(found, key=sum, reverse=True)
 
 
+def added(writer: FunctionWriter, kind: str, total: str, products: str) -> str:
+    """Return a sum and the products of a stage (float); those of integers are a whole number."""
+    if kind == "float":
+        return writer.emit(f"fadd float {total}, {products}")
+    return writer.emit(f"add i32 {total}, {writer.emit(f'fptosi float {products} to i32')}")
+
+
 def warp_of(state: State, tile: Tile, thread: str) -> Warp:
     """Return the part of this thread's warp, with sums of zero."""
     words, writer = Words(state.writer), state.writer
@@ -218,8 +227,8 @@ def warp_of(state: State, tile: Tile, thread: str) -> Warp:
     row, column = words.div(warp, tile.warps[1]), words.rem(warp, tile.warps[1])
     height, width = tile.warp
     sums = tuple(
-        tuple(tuple(writer.alloca("float") for _ in range(4)) for _ in range(width // 8)) for _ in range(height // 16)
+        tuple(tuple(writer.alloca(tile.kind) for _ in range(4)) for _ in range(width // 8)) for _ in range(height // 16)
     )
     for place in (place for line in sums for each in line for place in each):
-        writer.store("float", "0.0", place)
+        writer.store(tile.kind, "0" if tile.contraction.is_whole else "0.0", place)
     return Warp(state, tile, lane, words.mul(row, height), words.mul(column, width), sums)

@@ -15,6 +15,8 @@ from support.fuzz.case import NAME, Argument, Case, Data, Layout, TensorArgument
 
 FACTORS = ("float32", "float32", "bfloat16", "bfloat16", "float16", "float64", "int8", "uint8")
 RESULTS = ("float32", "float32", "float64", "bfloat16", "float16")
+WHOLE = ("int8", "int8", "uint8")
+"""What factors are where integers are summed up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,8 @@ class _Writer:
     extents: Extents
     seed: int
     data: Data = "small"
+    whole: bool = False
+    """Whether integers are summed up."""
     sizes: dict[str, int] = field(default_factory=dict[str, int])
     axes: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     """Indices of elements, each with the size of its axis."""
@@ -53,6 +57,7 @@ class _Writer:
     def case(self) -> Case:
         pick, some = self.source.choice, self._some
         self.data = pick(("small", "small", "small", "halves", "infinite", "smooth"))
+        self.whole = self.data == "small" and some(0.2)
         batch = ["b"] if some(0.2) else []
         rows = ["g", "i"] if some(0.25) else ["i"]
         columns = ["j", "h"] if some(0.1) else ["j"]
@@ -93,7 +98,7 @@ class _Writer:
             body = _nested([*(heads[each] for each in (*outer, *order)), *masks], [f"{element} += {product}"])
         else:
             inner = _nested([*(heads[each] for each in sums), *masks], [f"s += {product}"])
-            begun = pick(("0.0", "0.0", "1.0", element))
+            begun = pick(("0", "1", element) if self.whole else ("0.0", "0.0", "1.0", element))
             after = self._after(element, rows)
             if begun != element and self.data != "smooth" and some(0.15):
                 self._add("y_at", "int64", [self.sizes[rows[-1]]], "index", limit=self.sizes[rows[-1]])
@@ -103,7 +108,9 @@ class _Writer:
             inner = _nested([f"if {pick(('j <=', 'j >', '2 * j !='))} {rows[-1]}:"] if some(0.15) else [], inner)
             body = self._triangle(_nested([heads[each] for each in (*outer, *around)], inner), rows[-1])
         self._tensor(
-            "y", [(each, self.sizes[each]) for each in (*batch, *rows, *columns)], pick(RESULTS[: 3 if added else 5])
+            "y",
+            [(each, self.sizes[each]) for each in (*batch, *rows, *columns)],
+            pick(("int64", "int32") if self.whole else RESULTS[: 3 if added else 5]),
         )
         names = ", ".join(f"{item.name}: torch.Tensor" for item in self.tensors)
         lines = ["import torch", "", "", f"def {NAME}({names}) -> None:", *("    " + line for line in body), ""]
@@ -154,7 +161,7 @@ class _Writer:
             text, extent = axes[place]
             self._add(f"{name}_at", "int64", (extent,), "index", limit=extent + 2)
             axes[place] = f"{name}_at[{text}]", extent + 2
-        text = self._tensor(name, axes, self.source.choice(FACTORS))
+        text = self._tensor(name, axes, self.source.choice(WHOLE if self.whole else FACTORS))
         return self.source.choice((text, text, text, text, f"({text} + 1)", self._positive(text), f"2 * {text}"))
 
     def _of_group(self, name: str, loop: str, extent: int) -> tuple[str, int]:
@@ -166,7 +173,7 @@ class _Writer:
 
     def _positive(self, text: str) -> str:
         """Return what is not below zero; NaN has no order."""
-        return text if self.data == "infinite" else f"max({text}, 0.0)"
+        return text if self.data == "infinite" else f"max({text}, {self._zero})"
 
     def _codes(self, name: str, own: Sequence[str], sums: Sequence[str]) -> str:
         """Return whole numbers of four bits, two a byte, with scales of groups."""
@@ -174,6 +181,8 @@ class _Writer:
         half, group = (self.sizes["k"] + 1) // 2, self.source.choice((8, 16, 32))
         self._add(f"{name}_codes", "uint8", [half, *(extent for _, extent in rest)], "wide")
         codes = f"{name}_codes[{', '.join(('k // 2', *(each for each, _ in rest)))}]"
+        if self.whole:
+            return f"((({codes} >> (4 * (k % 2))) & 15) - 8)"
         groups = (self.sizes["k"] + group - 1) // group
         scale = self._tensor(f"{name}_scale", [(f"k // {group}", groups), *rest[:1]], self.source.choice(FACTORS[:5]))
         return f"((({codes} >> (4 * (k % 2))) & 15) - 8) * {scale}"
@@ -223,16 +232,21 @@ class _Writer:
     def _after(self, element: str, rows: Sequence[str]) -> list[str]:
         """Return the statements after a sum."""
         row = rows[-1]
-        plain = self.source.choice(("s", "s", f"{self._positive('s')} + {row}", "-s", f"s if {row} > j else 0.0"))
-        if self._some(0.2):
+        others = f"{self._positive('s')} + {row}", "-s", f"s if {row} > j else {self._zero}"
+        plain = self.source.choice(("s", "s", *others))
+        if not self.whole and self._some(0.2):
             return [f"{element} = {plain} + {self._tensor('bias', [('j', self.sizes['j'])], 'float32')}"]
         return [f"if {row} != 3:", f"    {element} = {plain}"] if self._some(0.1) else [f"{element} = {plain}"]
 
     # ------------------------------------------------------------ tensors
 
-    def _tensor(self, name: str, axes: Sequence[tuple[str, int]], dtype: str = "float32") -> str:
-        """Add a tensor; return its element at the indices of some axes."""
-        self._add(name, dtype, [extent for _, extent in axes], self.data)
+    @property
+    def _zero(self) -> str:
+        return "0" if self.whole else "0.0"
+
+    def _tensor(self, name: str, axes: Sequence[tuple[str, int]], dtype: str = "") -> str:
+        """Add a tensor, of whole numbers or float32 if no type is given; return its element at the indices of axes."""
+        self._add(name, dtype or ("int8" if self.whole else "float32"), [extent for _, extent in axes], self.data)
         self.axes += [(text, f"{name}.shape[{place}]") for place, (text, _) in enumerate(axes)]
         return f"{name}[{', '.join(text for text, _ in axes)}]"
 

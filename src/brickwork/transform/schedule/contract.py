@@ -16,7 +16,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
-from brickwork.analysis.contractions import Along, Contraction, computed_from, find_contraction, grouped, reached
+from brickwork.analysis.contractions import (
+    SUMMED,
+    Along,
+    Contraction,
+    computed_from,
+    find_contraction,
+    grouped,
+    reached,
+)
 from brickwork.analysis.meeting import meeting
 from brickwork.analysis.verdicts import Analysis, Bound
 from brickwork.ir import build
@@ -140,6 +148,11 @@ class Nest:
                 yield build.apply("eq", build.apply("mod", number, chunk), build.integer(0))
 
     @property
+    def longest(self) -> Expression:
+        """How many terms a sum has at most, from the ends of its loops alone."""
+        return build.product([longest(loop, self.band) for loop in self.contraction.sums])
+
+    @property
     def leans(self) -> bool:
         """Whether a range of the sum depends on rows or columns."""
         bounds = [bound for loop in self.contraction.sums for bound in (loop.start, loop.stop)]
@@ -236,7 +249,7 @@ class ContractionPlanner(TilePlanner):
             return None
         wide = tuple(windows(body, band, sides, own))
         body = levelled(body, band, sides, own)
-        found = find_contraction(body, *sides, band)
+        found = find_contraction(body, *sides, band, SUMMED)
         if found is None or not all(self.accumulates(each, {found.symbol}) for each in found.sums):
             return None
         if self.reads_for_rows(found):
@@ -431,7 +444,8 @@ def _is_unknown(block: Block) -> Callable[[Nest], bool]:
     def visit(nest: Nest) -> bool:
         own = None if nest.segments is None else nest.segments.row.index
         bounds = [bound for node in nest.band if node.index != own for bound in (node.start, node.stop)]
-        return bool(read_symbols([nest.terms, *nest.wide, *bounds]) & inner)
+        longest = [nest.longest] if nest.contraction.is_whole else []
+        return bool(read_symbols([nest.terms, *longest, *nest.wide, *bounds]) & inner)
 
     return visit
 
@@ -442,6 +456,8 @@ def _worth(nest: Nest, form: Form, target: Target) -> Iterator[Expression]:
     yield from nest.wide
     if form.chunked:
         yield from nest.chunks()
+    if nest.contraction.is_whole:
+        yield build.apply("le", nest.longest, build.integer(nest.contraction.most_terms))
     if form.low:
         yield build.apply("le", rows, build.integer(form.height))
     if not form.low or nest.contraction.dtype is FLOAT32:

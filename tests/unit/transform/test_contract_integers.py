@@ -1,0 +1,127 @@
+"""Sums of products of whole numbers by tiles: those that bfloat16 has, and so many that a word has room for the sum."""
+
+import random
+
+import pytest
+import torch
+
+from brickwork.ir.nodes import Apply, Constant, For, Size
+from brickwork.ir.signature import Signature
+from brickwork.ir.verify import verify_program
+from brickwork.ir.walk import walk
+from brickwork.transform.pipeline import schedule_program
+from support.fuzz.check_contractions import few_rows
+from support.fuzz.execute import in_interpreter
+from support.scheduling import GPU
+from support.shared import define, lower
+from support.tensors import argument_type
+
+Tensor = torch.Tensor
+
+
+def product(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            s = 0
+            for k in range(a.shape[1]):
+                s += a[i, k] * b[k, j]
+            y[i, j] = s
+
+
+def in_place(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for k in range(a.shape[1]):
+        for i in range(a.shape[0]):
+            for j in range(b.shape[1]):
+                y[i, j] += a[i, k] * b[k, j]
+
+
+def masked(a: Tensor, b: Tensor, y: Tensor) -> None:
+    """A mask, a number that the sum is taken times, and a statement after the sum."""
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            s = 7
+            for k in range(a.shape[1]):
+                if k <= i:
+                    s += 3 * a[i, k] * b[k, j]
+            y[i, j] = s - j if s > 0 else s
+
+
+def shifted(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            s = 0
+            for k in range(a.shape[1]):
+                s += (a[i, k] - 3) * b[k, j]
+            y[i, j] = s
+
+
+def twice(a: Tensor, b: Tensor, y: Tensor) -> None:
+    """A factor goes beyond 256, and bfloat16 has not all of its numbers."""
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            s = 0
+            for k in range(a.shape[1]):
+                s += (a[i, k] + a[i, k] + a[i, k]) * b[k, j]
+            y[i, j] = s
+
+
+def scheduled(function, left, right):
+    types = tuple(
+        map(
+            argument_type,
+            (torch.zeros(8, 8, dtype=left), torch.zeros(8, 8, dtype=right), torch.zeros(8, 8, dtype=torch.int64)),
+        )
+    )
+    program = lower(define(function), Signature(types, device="cuda", narrow=True, aligned=True))
+    with few_rows():
+        pieces, kernels = schedule_program(program, GPU)
+    verify_program(pieces)
+    return pieces, kernels
+
+
+def has_tiles(pieces):
+    return any(isinstance(node, For) and node.role.is_tile for node in walk(pieces))
+
+
+@pytest.mark.parametrize(
+    "types", [(torch.int8, torch.int8), (torch.int8, torch.uint8), (torch.uint8, torch.uint8)], ids=str
+)
+@pytest.mark.parametrize("function", [product, in_place, masked, shifted, twice])
+def test_sums_of_whole_numbers_are_those_of_plain_python(function, types):
+    pieces, _ = scheduled(function, *types)
+    assert has_tiles(pieces) is (function is not twice)
+    run, source = in_interpreter(pieces), random.Random(function.__name__)
+    for _ in range(8):
+        rows, terms, columns = (source.choice(sizes) for sizes in ((1, 2, 7), (1, 4, 9), (1, 4, 8)))
+        a, b = (
+            torch.randint(torch.iinfo(dtype).min, torch.iinfo(dtype).max + 1, shape, dtype=dtype)
+            for dtype, shape in zip(types, ((rows, terms), (terms, columns)), strict=True)
+        )
+        found = torch.randint(-5, 5, (rows, columns))
+        wanted = found.clone()
+        run(a, b, found)
+        function(a.long(), b.long(), wanted)
+        assert torch.equal(found, wanted)
+
+
+@pytest.mark.parametrize("types", [(torch.int16, torch.int8), (torch.int8, torch.int64)], ids=str)
+def test_wider_numbers_are_none_that_bfloat16_has(types):
+    assert not has_tiles(scheduled(product, *types)[0])
+
+
+@pytest.mark.parametrize(("dtype", "most"), [(torch.int8, (2**31 - 1) // 2**14), (torch.uint8, (2**31 - 1) // 255**2)])
+def test_a_word_has_room_for_the_sum(dtype, most):
+    """The host asks how long the sum is before tiles are launched."""
+    _, kernels = scheduled(product, dtype, dtype)
+    asked = [
+        int(limit.value)
+        for kernel in kernels
+        for version in kernel.versions
+        for condition in version.conditions
+        for node in (condition,)
+        if isinstance(node, Apply)
+        and node.operator.name == "le"
+        and isinstance(node.operands[0], Size)
+        and isinstance(limit := node.operands[1], Constant)
+    ]
+    assert most in asked
