@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from brickwork.analysis.bounds import lower_corner
 from brickwork.analysis.delinearise import parts_of
@@ -47,6 +48,8 @@ from brickwork.records import dataclass
 PAIR = 2
 OTHER_ITERATION = 1_000_000
 """Added to the numbers of atoms that belong to the second of two iterations."""
+Indices: TypeAlias = tuple[tuple[Loop, ...], tuple[Polynomial, ...]]
+"""The loops around an access, and its indices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +69,12 @@ class Facts:
 @hazard
 def find_race(facts: Facts, loop: Loop, *, may_alias: bool) -> Conflict | None:
     """Return two accesses in the way of running a loop's iterations at once, or None if there are none."""
+    if facts.model.is_natural(loop.start + number(1) - loop.stop):
+        return None
     inside = [access for access in facts.model.accesses if access.is_shared(loop)]
     reads = [access for access in inside if not access.store]
     stores = [access for access in inside if access.store]
-    apart: list[tuple[Access, Access]] = []
+    apart: dict[tuple[Indices, Indices], list[tuple[Access, Access]]] = {}
     for place, store in enumerate(stores):
         if may_alias and not store.tensor.is_local:
             others = (access for access in inside if not access.tensor.is_local)
@@ -82,18 +87,30 @@ def find_race(facts: Facts, loop: Loop, *, may_alias: bool) -> Conflict | None:
             conflict = _ask(facts, loop, store, other)
             if conflict is not None:
                 return conflict
-            apart.append((store, other))
+            apart.setdefault((_indices(store), _indices(other)), []).append((store, other))
     return None
 
 
+def _indices(access: Access) -> Indices:
+    return access.loops, tuple(axis.value for axis in access.axes)
+
+
 @legality
-def _are_apart(facts: Facts, loop: Loop, pair: tuple[Access, Access], known: Sequence[tuple[Access, Access]]) -> bool:
+def _are_apart(
+    facts: Facts,
+    loop: Loop,
+    pair: tuple[Access, Access],
+    known: Mapping[tuple[Indices, Indices], Sequence[tuple[Access, Access]]],
+) -> bool:
     """Whether two accesses are seen to be apart, of themselves or since those `known` to be are: isl need not say."""
     if pair[0].tensor != pair[1].tensor or (pair[0].alone and pair[1].alone) or _store_the_same(*pair):
         return True
     if are_in_other_rows(facts, loop, pair, loop.depth):
         return True
-    return any(_follows(each, pair) for each in known) or are_separated(facts, loop, *pair)
+    first, second = map(_indices, pair)
+    follows = any(_cover(each, pair) for each in known.get((first, second), ()))
+    follows = follows or any(_cover(each, (pair[1], pair[0])) for each in known.get((second, first), ()))
+    return follows or are_separated(facts, loop, *pair)
 
 
 @legality
@@ -104,22 +121,10 @@ def _store_the_same(first: Access, second: Access) -> bool:
 
 
 @legality
-def _follows(known: tuple[Access, Access], pair: tuple[Access, Access]) -> bool:
-    """Whether two accesses are apart since two others are: at the same indices, wherever these two are made."""
-    return _both_cover(known, pair) or _both_cover(known, (pair[1], pair[0]))
-
-
-@legality
-def _both_cover(known: tuple[Access, Access], pair: tuple[Access, Access]) -> bool:
-    return _covers(known[0], pair[0]) and _covers(known[1], pair[1])
-
-
-@legality
-def _covers(known: Access, access: Access) -> bool:
-    """Whether an access touches all that another does: it has its indices and its loops, and no more conditions."""
-    if known.loops != access.loops or [axis.value for axis in known.axes] != [axis.value for axis in access.axes]:
-        return False
-    return known is access or {*known.conditions} <= {*access.conditions}
+def _cover(known: tuple[Access, Access], pair: tuple[Access, Access]) -> bool:
+    """Whether two accesses touch all that two others do at the same indices: they have no more conditions."""
+    places = zip(known, pair, strict=True)
+    return all(one is other or {*one.conditions} <= {*other.conditions} for one, other in places)
 
 
 def _overlap(store: Access, other: Access) -> Conflict:

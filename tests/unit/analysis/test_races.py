@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from brickwork.analysis import races
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.races import Facts, may_meet
@@ -48,6 +49,17 @@ def test_a_shift_in_place_collides():
     first, second = conflict.parties
     assert abs(first.indices["i"] - second.indices["i"]) == 1
     assert conflict.element == f"x[{first.indices['i']}]"
+
+
+def test_one_iteration_meets_no_other_and_nothing_is_asked(monkeypatch):
+    def first(i, k):
+        return build.integer(0)
+
+    two = in_place(first, first, extent=lambda x: build.integer(2))
+    assert by_name(two)["i"].conflict.refuted
+    one = in_place(first, first, extent=lambda x: build.integer(1))
+    monkeypatch.setattr(races, "_ask", None)
+    assert by_name(one)["i"].independent
 
 
 def test_even_and_odd_elements_are_apart():

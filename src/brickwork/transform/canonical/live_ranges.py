@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from dataclasses import field, replace
 
 from brickwork.analysis.scalars import NONE, Ends, Liveness, Symbols
+from brickwork.ir.answers import Answers
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Assign, Block, Break, For, If, Read, Statement, Symbol, While
 from brickwork.ir.walk import assigned_symbols, read_symbols, walk
@@ -37,7 +38,7 @@ def with_own_ranges(block: Block, names: Names) -> Block:
     return splitter.block(block, NONE, Ends()) if splitter.candidates else block
 
 
-def _mentions(block: Block) -> Counter[Symbol]:
+def _mentions(block: Statement | Block) -> Counter[Symbol]:
     """Return how often variables are read and assigned."""
     return Counter(node.symbol for node in walk(block) if isinstance(node, Assign | Read))
 
@@ -50,6 +51,7 @@ class _Splitter:
     candidates: Symbols
     mentions: Counter[Symbol]
     liveness: Liveness = field(default_factory=lambda: Liveness({}))
+    inside: Answers[Statement, Counter[Symbol]] = field(default_factory=Answers["Statement", "Counter[Symbol]"])
     asked: list[Statement] = field(default_factory=list[Statement])
     """Keeps alive what `liveness` remembers by its id."""
 
@@ -75,9 +77,11 @@ class _Splitter:
     @legality
     def is_alone(self, symbol: Symbol, part: Block, before: Symbols, after: Symbols, ends: Ends) -> bool:
         """Whether a part of a block passes a variable neither on nor in, and others use it elsewhere."""
-        inner = _mentions(part)[symbol]
         lines = all(isinstance(item, Assign) or symbol not in assigned_symbols(item) for item in part)
-        if lines or inner == self.mentions[symbol] or symbol in before | after:
+        if lines or symbol in before or symbol in after:
+            return False
+        inner = sum(self.inside.of(item, _mentions)[symbol] for item in part)
+        if inner == self.mentions[symbol]:
             return False
         leaves = any(effects(item).jumps for item in part)
         if leaves and symbol in ends.breaks | ends.continues:
