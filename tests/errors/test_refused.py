@@ -199,6 +199,7 @@ def test_a_number_in_a_loop_for_a_name_of_something_else_is_refused(before: str,
         s = {before}
         for i in range(x.shape[0]):
             {assignment}
+        s
     """
     found = refused(body, memory([1.0]))
     assert ("BW901", assignment, f"`s` is {kind} before the loop, and a number in it") in found

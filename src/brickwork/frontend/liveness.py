@@ -32,16 +32,22 @@ class Liveness:
     def __init__(self, statements: Sequence[ast.stmt]) -> None:
         """Walk over a function's body; `entry` is what it wants from before."""
         self.after: dict[int, Names] = {}
+        self.before: dict[int, Names] = {}
         self.entry = self._before(statements, NONE, _Exits())
 
     def wanted_after(self, node: ast.stmt) -> Names:
         """Return what is read later."""
         return self.after.get(id(node), NONE)
 
+    def wanted_before(self, node: ast.stmt) -> Names:
+        """Return what is read from there on, with what the statement reads itself."""
+        return self.before.get(id(node), NONE)
+
     def _before(self, statements: Sequence[ast.stmt], after: Names, exits: _Exits) -> Names:
         for node in reversed(statements):
             self.after[id(node)] = self.after.get(id(node), NONE) | after
             after = self._before_statement(node, after, exits)
+            self.before[id(node)] = self.before.get(id(node), NONE) | after
         return after
 
     def _before_statement(self, node: ast.stmt, after: Names, exits: _Exits) -> Names:

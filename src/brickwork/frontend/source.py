@@ -29,6 +29,7 @@ from brickwork.frontend.environment import (
     resolve,
 )
 from brickwork.frontend.match_statements import Matches
+from brickwork.frontend.names_apart import tell_names_apart
 from brickwork.frontend.rules import error
 from brickwork.frontend.spelled_calls import spell_calls
 from brickwork.frontend.syntax import all_nodes
@@ -133,6 +134,7 @@ def parse(function: Callable[..., object], *, lambdas: bool = False) -> SourceFu
     Listed(found, _builtin(function, found)).visit(found)
     if any(isinstance(item, ast.Match) for item in all_nodes(found)):
         Matches(found).visit(found)
+    tell_names_apart(found)
     captured = capture(function, found)
     items = TextItems(captured, local_names(found), _builtin(function, found))
     items.visit(found)
