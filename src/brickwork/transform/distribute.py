@@ -11,7 +11,7 @@ iteration. The order of the statements stays, and so does the order of the itera
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import field, replace
 from itertools import count
 
@@ -53,16 +53,27 @@ def may_distribute(kernel: Kernel) -> bool:
 
 
 @legality
-def distribute(kernel: Kernel, analysis: Analysis, *, grid: bool = False) -> Kernel:
-    """Return the kernel with loops cut where that is legal and of use, on a `grid` or not; `analysis` is of it."""
+def distribute(
+    kernel: Kernel,
+    analysis: Analysis,
+    *,
+    grid: bool = False,
+    alone: Callable[[Block], bool] | None = None,
+    numbers: Iterator[int] | None = None,
+) -> Kernel:
+    """Return the kernel with loops cut where that is legal and of use, on a `grid` or not; `analysis` is of it.
+
+    Where parts are given that had better stand `alone`, these are all that is cut. `numbers` are for new indices.
+    """
     if kernel.may_alias:
         return kernel
     cutter = _Cutter(
         Facts(analysis.model, Solver(), analysis.bounds),
         analysis,
         live_after_loops(kernel.body),
-        count(DISTRIBUTED_NUMBERS),
+        numbers or count(DISTRIBUTED_NUMBERS),
         grid,
+        alone,
     )
     body = rewrite_statements(kernel.body, cutter.statement)
     return kernel if body == kernel.body else replace(kernel, body=body)
@@ -92,6 +103,7 @@ class _Cutter:
     live: dict[Symbol, frozenset[Symbol]]
     numbers: Iterator[int]
     grid: bool
+    alone: Callable[[Block], bool] | None
     parts: dict[Symbol, Symbol] = field(default_factory=dict[Symbol, Symbol])
     """The indices of loops that are parts of others, with those of these."""
 
@@ -99,7 +111,8 @@ class _Cutter:
         """Return a loop as it is, or as several."""
         if not isinstance(statement, For):
             return (statement,)
-        if not _is_candidate(statement):
+        named = self.alone is not None and not statement.claimed and any(self.alone((item,)) for item in statement.body)
+        if not (named and may_have_parts(statement)) if self.alone else not _is_candidate(statement):
             return (statement,)
         loop = next(item for item in self.analysis.model.loops if item.node.index == statement.index)
         pieces = [(item,) for item in statement.body]
@@ -162,6 +175,8 @@ class _Cutter:
 
         A part that does less than the one that has to run in order is not worth it.
         """
+        if self.alone is not None:
+            return self.alone(one) != self.alone(other)
         if _is_deep(one) or _is_deep(other):
             return True
         if self.grid and (self.frees(statement, (*one, *other)) or self.may_be_skewed(statement, one, other)):

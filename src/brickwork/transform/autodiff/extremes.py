@@ -35,6 +35,7 @@ from brickwork.ir.nodes import (
     Expression,
     For,
     If,
+    Kernel,
     Load,
     Local,
     Node,
@@ -60,7 +61,9 @@ from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 from brickwork.transform.autodiff.saved_places import SavedPlaces
 from brickwork.transform.autodiff.trip_counts import natural
+from brickwork.transform.distribute import distribute
 from brickwork.transform.scratch import Names
+from brickwork.transform.unguarded_analysis import unguarded_analysis
 
 _TAKEN = {"minimum": "lt", "maximum": "gt"}
 
@@ -70,6 +73,34 @@ def choose_extremes(
 ) -> Block:
     """Return the block with the least and greatest values in `active` found by their places, which may be `saved`."""
     return tuple(_block(block, _Finder(frozenset(active), names, _read_counts(block), saved), ()))
+
+
+def extremes_apart(
+    kernel: Kernel, active: Collection[Symbol | Tensor], names: Names
+) -> tuple[Kernel, tuple[Expression, ...]]:
+    """Return the kernel with extremes of elements that their loops store in loops of their own, and what that assumes.
+
+    Of `h[j + 1] = f(h[j]); best = max(best, h[j + 1])` the second is a loop after that over the first: a search.
+    """
+    changed = {
+        item.best
+        for loop in statements(kernel.body)
+        if isinstance(loop, For)
+        for node in loop.body
+        if (item := _extreme(node)) is not None and effects(node).loads & effects(loop).stores
+    }
+    if kernel.may_alias or not changed.intersection(active):
+        return kernel, ()
+
+    def is_extreme(block: Block) -> bool:
+        return not effects(block).stores and any(
+            isinstance(node, Assign | If) and (item := _extreme(node)) is not None and item.best in changed
+            for node in statements(block)
+        )
+
+    analysis = unguarded_analysis(kernel)
+    apart = distribute(kernel, analysis, alone=is_extreme, numbers=names.symbols)
+    return apart, () if apart is kernel else analysis.assumptions
 
 
 def _block(block: Block, finder: _Finder, around: tuple[Symbol, ...]) -> Iterator[Statement]:
@@ -509,9 +540,13 @@ def _slides(load: Load, values: Mapping[Symbol, Expression], around: Sequence[Sy
 
 
 def _is_of(load: Load, values: Mapping[Symbol, Expression], around: Sequence[Symbol]) -> bool:
-    """Whether an element is one for each place in the window, in all windows."""
-    *outer, _ = around
-    return all((found := _summed_symbols(index, values)) is not None and not found & {*outer} for index in load.indices)
+    """Whether an element is one for each place in the window, in all windows, or one for all places of a window."""
+    *outer, place = around
+    found = [_summed_symbols(index, values) for index in load.indices]
+    moving = [symbols for symbols in found if symbols is not None]
+    return len(moving) == len(found) and not (
+        any(place in symbols for symbols in moving) and any(symbols & {*outer} for symbols in moving)
+    )
 
 
 def _summed_symbols(index: Expression, values: Mapping[Symbol, Expression]) -> frozenset[Symbol] | None:

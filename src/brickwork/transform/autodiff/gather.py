@@ -209,12 +209,15 @@ class _Gatherer:
     def nest(self, root: For, depth: int) -> Block:
         """Return a nest without the accumulations that can be inverted, and a nest for each of those."""
         found = self.accumulations(root, depth)
+        numbers = {place.store.access for updates in found.values() for place in updates}
+        mixed = {node.tensor for node in walk(root) if isinstance(node, Store) and node.access not in numbers}
+        self.zero -= mixed
         is_same = partial(self.separate.is_same_iteration, depth=depth)
         early = read_before_write(root, self.model.accesses, is_same)
-        gathered = self.gathered(root, found, depth, early)
+        gathered = self.gathered(root, found, depth, early | (found.keys() - mixed))
         if early and not self.gains(gathered, depth):
             early = frozenset[Tensor]()
-            gathered = self.gathered(root, found, depth, early)
+            gathered = self.gathered(root, found, depth, found.keys() - mixed)
         turned = {term.place.store.access for terms in gathered.values() for term in terms}
         rest = {tensor: [item for item in found[tensor] if item.store.access not in turned] for tensor in found}
         rest = {tensor: updates for tensor, updates in rest.items() if updates}
@@ -225,7 +228,7 @@ class _Gatherer:
         self.covered |= begun
         self.zero -= rest.keys()
         residual = self.residual(root, gathered, first)
-        inner = ends_early(root) or updated(root) - found.keys()
+        inner = ends_early(root) or updated(root) - (found.keys() - mixed)
         if inner or any(not self.separate.is_separate(updates, depth) for updates in rest.values()):
             zero, self.zero = self.zero, set[Tensor]()
             residual = replace(residual, body=self.block(residual.body, depth + 1))
@@ -240,14 +243,13 @@ class _Gatherer:
         return (If(condition=condition, then=new, otherwise=(copied(root, self.names),)),)
 
     def gathered(
-        self, root: For, found: Mapping[Tensor, Sequence[Place]], depth: int, early: frozenset[Tensor]
+        self, root: For, found: Mapping[Tensor, Sequence[Place]], depth: int, same: Collection[Tensor]
     ) -> dict[Tensor, tuple[Term, ...]]:
         """Return the terms of those tensors whose updates are inverted.
 
-        The nests read tensors in `early` before this one stores into them.
+        What the nests read of tensors in `same` is as this one finds it: others than it adds to, or read before.
         """
-        # What is read of tensors that the nest adds to is other elements than those.
-        stored = effects(root).stores - early - found.keys()
+        stored = effects(root).stores.difference(same)
         result: dict[Tensor, tuple[Term, ...]] = {}
         self.shared, self.scatters = frozenset[Kept](), False
         for _ in range(1 + self.grid):

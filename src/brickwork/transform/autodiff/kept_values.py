@@ -32,11 +32,12 @@ class KeptValues:
 
     def buffer(self, kept: Kept) -> tuple[Tensor, tuple[Range, ...]] | None:
         """Return where a variable is kept, and the ranges of the loops; None if the host does not know these."""
-        key = (kept.symbol, id(kept.ahead), tuple(loop.index for loop in kept.around))
+        loops = (*kept.around, *kept.loops)
+        key = (kept.symbol, id(kept.ahead), tuple(loop.index for loop in loops))
         if key not in self.buffers:
             if kept.around and not all(self.trip_counts.begins(loop.index) for loop in kept.loops):
                 return None  # rows of a ragged tensor: each would have room for all of them
-            ranges = [self.trip_counts.of_loop(loop.index) for loop in (*kept.around, *kept.loops)]
+            ranges = [self.trip_counts.of_loop(loop.index) for loop in loops]
             known = [item for item in ranges if item is not None]
             if len(known) < len(ranges):
                 return None

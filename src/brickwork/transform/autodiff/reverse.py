@@ -60,7 +60,7 @@ from brickwork.transform.autodiff.adjoints import adjoints
 from brickwork.transform.autodiff.branches import branched
 from brickwork.transform.autodiff.cancel_factors import cancel_factors
 from brickwork.transform.autodiff.element_extremes import Chosen, choose_element_extremes
-from brickwork.transform.autodiff.extremes import choose_extremes
+from brickwork.transform.autodiff.extremes import choose_extremes, extremes_apart
 from brickwork.transform.autodiff.gather import gather, untouched
 from brickwork.transform.autodiff.join_tapes import join_tapes
 from brickwork.transform.autodiff.kept_steps import keep_steps
@@ -145,6 +145,7 @@ def _derived(
     kept = {tensor: item for tensor, item in saved.items() if tensor in allocated.keys() - moved}
     told = tuple(replace(allocated[tensor], tensor=item) for tensor, item in kept.items())
     noted = SavedPlaces(kept, kernel.scalars, _finality(kernel), names)
+    kernel, apart = extremes_apart(kernel, activity(kernel.body, asked, given).found, names)
     kernel, active, chosen = _prepared(kernel, asked, given, (allocated, kept), names, noted)
     allocated |= {item.tensor: item for item in chosen.made}
     kernel = _kernel(kernel, kernel.body, (*told, *chosen.made), {})
@@ -171,7 +172,7 @@ def _derived(
     made = (*chosen.made, *found.made, *(item for _, item in replay.copies.values()), *allocations)
     sizes = {tensor: gradient for tensor, gradient in given.items() if tensor in allocated}
     derived, assumptions = in_source_order(_kernel(kernel, reduced, (*made, *told), sizes), sweep.turned)
-    assumed = _renamed(dict.fromkeys((*analysis.assumptions, *noted.limits, *assumptions)), sizes)
+    assumed = _renamed(dict.fromkeys((*apart, *analysis.assumptions, *noted.limits, *assumptions)), sizes)
     shorter = simplified(cancel_factors(derived.body, names), gradients, before)
     shorter, more = join_tapes(shorter, allocations, names)
     derived, made = _kernel(derived, with_locations(shorter, kernel.loc), more, sizes), (*made, *more)

@@ -132,7 +132,7 @@ def accumulations(
 ) -> dict[Tensor, list[tuple[Place, Expression]]]:
     """Return the updates of the tensors that a nest adds to, and what is added; none where it may end early.
 
-    It does nothing else with these, but for reads that `are_others` than updates, both by their numbers.
+    All else that it does with these tensors is to elements that `are_others` than those of updates, by their numbers.
     """
     if ends_early(root):
         return {}
@@ -144,25 +144,36 @@ def accumulations(
     for node in walk(root):
         if isinstance(node, Load | Store) and not node.tensor.is_local:
             touched.setdefault(node.tensor, []).append(node)
-    return {
-        tensor: found
+    chosen = {
+        tensor: _apart([place.store for place, _ in found], touched.get(tensor, ()), are_others)
         for tensor, found in result.items()
-        if tensor in touched and _only_adds([place.store for place, _ in found], touched[tensor], are_others)
+    }
+    return {
+        tensor: [item for item in result[tensor] if item[0].store in left] for tensor, left in chosen.items() if left
     }
 
 
-def _only_adds(
+@legality
+def _apart(
     updates: Sequence[Store],
     touched: Sequence[Load | Store],
     are_others: Callable[[Sequence[int], Sequence[int]], bool] | None,
-) -> bool:
-    """Whether a nest does nothing with a tensor but these updates, and reads that are others."""
-    numbers = [store.access for store in updates]
-    own = {node.access for store in updates if (node := _element(store)) is not None}
-    rest = [node for node in touched if node.access not in own and node.access not in numbers]
-    if any(isinstance(node, Store) for node in rest):
-        return False
-    return not rest or (are_others is not None and are_others([node.access for node in rest], numbers))
+) -> Sequence[Store]:
+    """Return the updates of a tensor that nothing else in a nest meets: neither reads, nor stores, nor other updates.
+
+    An update that something meets is such a read and store itself.
+    """
+    while updates and touched:
+        numbers = {store.access for store in updates}
+        own = {node.access for store in updates if (node := _element(store)) is not None}
+        rest = [node.access for node in touched if node.access not in own | numbers]
+        if not rest:
+            return updates
+        left = [store for store in updates if are_others is not None and are_others(rest, [store.access])]
+        if len(left) == len(updates):
+            return updates
+        updates = left
+    return ()
 
 
 def _element(store: Store) -> Load | None:

@@ -319,6 +319,49 @@ def stored_in_the_other(x: torch.Tensor, first: float) -> torch.Tensor:
     return out
 
 
+def of_states(x: torch.Tensor, first: float) -> torch.Tensor:
+    """The greatest of the cells of a table, each of which is made of those before."""
+    rows, columns = x.shape
+    h = x.new_zeros((rows + 1, columns + 1))
+    out = x.new_empty((rows,))
+    best = first
+    for i in range(rows):
+        for j in range(columns):
+            h[i + 1, j + 1] = max(0.5 * h[i, j] + x[i, j], 0.25 * h[i, j + 1], 0.125 * h[i + 1, j])
+            best = max(best, h[i + 1, j + 1])
+    for i in range(rows):
+        out[i] = best * best
+    return out
+
+
+def of_states_stored_over(x: torch.Tensor, first: float) -> torch.Tensor:
+    """Rows store over the states of those before, which are looked at as they are then."""
+    rows, columns = x.shape
+    h = x.new_zeros((columns + 1,))
+    out = x.new_empty((rows,))
+    best = first
+    for i in range(rows):
+        for j in range(columns):
+            h[j + 1] = 0.5 * h[j] + x[i, j]
+            best = max(best, h[j + 1])
+        out[i] = best
+    return out
+
+
+def of_states_ahead(x: torch.Tensor, first: float) -> torch.Tensor:
+    """States are looked at that the next iteration stores over."""
+    rows, columns = x.shape
+    h = x.new_ones((rows, columns + 2))
+    out = x.new_empty((rows,))
+    for i in range(rows):
+        best = first
+        for j in range(columns):
+            h[i, j] = 0.5 * h[i, j] * x[i, j]
+            best = max(best, h[i, j + 1] + x[i, j])
+        out[i] = best
+    return out
+
+
 FUNCTIONS = (
     nearest,
     nearest_of_all,
@@ -401,7 +444,7 @@ def test_rows_belong_to_blocks_of_threads_on_a_grid() -> None:
 
 @pytest.mark.parametrize(
     "function",
-    [windows, panes, last_of_panes, diagonals, fields, steps, padded, chosen_some, nearest, nearest_of_all],
+    [windows, panes, last_of_panes, diagonals, fields, steps, padded, chosen_some, nearest, nearest_of_all, of_states],
     ids=lambda item: item.__name__,
 )
 def test_windows_have_no_tape(function: Callable[..., Any]) -> None:
@@ -419,6 +462,7 @@ def test_windows_have_no_tape(function: Callable[..., Any]) -> None:
         carried_by_another,
         stored_in_a_branch,
         stored_in_the_other,
+        of_states_ahead,
     ],
     ids=lambda item: item.__name__,
 )

@@ -111,6 +111,33 @@ def along(x: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
     return h
 
 
+def nearest_before(x: torch.Tensor, start: torch.Tensor) -> torch.Tensor:
+    """A row is changed where a way through one of three neighbours in the row above is shorter."""
+    rows, columns = x.shape
+    d = start.clone()
+    for h in range(1, rows):
+        for w in range(columns):
+            best = d[h, w]
+            for k in range(-1, 2):
+                if 0 <= w + k < columns:
+                    best = min(best, d[h - 1, w + k] + abs(x[h, w] - x[h - 1, w + k]))
+            d[h, w] = best
+    return d
+
+
+def halved_before(x: torch.Tensor, start: torch.Tensor) -> torch.Tensor:
+    """What a row reads of itself is stored over, and so is what the row above is read for."""
+    rows, columns = x.shape
+    d = start.clone()
+    for h in range(1, rows):
+        for w in range(columns):
+            d[h, w] = d[h, w] * x[h, w]
+            for k in range(3):
+                if w + k < columns:
+                    d[h, w] += d[h - 1, w + k] * x[h - 1, w]
+    return d
+
+
 def lengths(*items: int) -> torch.Tensor:
     return torch.tensor(items)
 
@@ -125,6 +152,9 @@ CASES: dict[str, tuple[Callable[..., object], tuple[Any, ...]]] = {
     "balanced in no step": (balanced, (numbers(2, 3, 2), 0)),
     "greatest before": (greatest_before, (numbers(3, 4), numbers(3, 4))),
     "along": (along, (numbers(3, 3), numbers(3, 3))),
+    "nearest before": (nearest_before, (numbers(4, 4), 2 + 3 * numbers(4, 4))),
+    "nearest before in one column": (nearest_before, (numbers(3, 1), 2 + 3 * numbers(3, 1))),
+    "halved before": (halved_before, (numbers(3, 4), numbers(3, 4))),
 }
 
 
@@ -165,6 +195,8 @@ def updates(program: Program) -> set[str]:
         ("chained", {"m_gradient", "m_gradient_copies"}),
         ("balanced", set()),
         ("greatest before", {"h_adjoint"}),
+        ("nearest before", set()),
+        ("halved before", set()),
     ],
 )
 def test_what_a_step_adds_to_is_added_up_for_each_element(name: str, atomic: set[str]) -> None:
