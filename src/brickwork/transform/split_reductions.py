@@ -97,7 +97,7 @@ def split_reductions(levels: Sequence[For], places: Partition, names: Names, *, 
     """
     last = levels[-1]
     loop = _accumulating(levels)
-    if loop is None or _goes_together(loop) or (careful and effects(loop).fails):
+    if loop is None or _goes_together(loop) or (careful and effects(levels).fails):
         return None
     place = next(place for place, item in enumerate(last.body) if isinstance(item, For | If))
     before, around, after = last.body[:place], last.body[place], last.body[place + 1 :]
@@ -277,15 +277,16 @@ class _Cutter:
 
 @legality
 def _accumulating(levels: Sequence[For]) -> For | None:
-    """Return the only loop in a nest, if it accumulates and stores nothing.
+    """Return the first loop in a nest, if it accumulates and stores nothing.
 
-    It may stand in a branch. What stands before it is run again where the pieces are joined: assignments alone.
+    It may stand in a branch. What stands before it is run again where the pieces are joined: assignments alone. What is
+    checked stands beside loops, in branches of theirs.
     """
     body = levels[-1].body
     loop = _only_loop(body, frozenset())
     if loop is None or not loop.reductions:
         return None
-    others = [node for node in body if not any(inner is loop for inner in statements(node))]
+    others = [node for node in body if not effects(node).loops]
     return None if effects(others).fails or effects(loop).stores else loop
 
 

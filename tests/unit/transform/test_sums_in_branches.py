@@ -8,12 +8,14 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import If, Launch
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import walk
 from brickwork.transform import split_reductions
 from support.lowering import argument_type, numbers
 from support.scheduling import GPU, same, way
+from support.tensors import to_memory
 
 
 @pytest.fixture(autouse=True)
@@ -50,6 +52,20 @@ def after_a_test_of_it(x: torch.Tensor, out: torch.Tensor) -> None:
         out[j] = s
 
 
+def beside_checks(x: torch.Tensor, w: torch.Tensor, at: torch.Tensor, out: torch.Tensor) -> None:
+    """The halves of a row are weighed apart, one by weights that elements choose."""
+    half = x.shape[1] // 2
+    for j in range(x.shape[1]):
+        s = 0.0
+        if j < half:
+            for i in range(x.shape[0]):
+                s += x[i, j] * w[j]
+        if j >= half:
+            for i in range(x.shape[0]):
+                s += x[i, j] * w[at[j]]
+        out[j] = s
+
+
 def launches(function: Callable[..., object], *arguments: object) -> list[int]:
     """Return the numbers of launches of the choices that make partial results."""
     signature = Signature(tuple(map(argument_type, arguments)), device="cuda", narrow=True, aligned=True)
@@ -68,6 +84,23 @@ def test_loops_in_branches_are_cut_together() -> None:
     found = launches(in_branches, numbers(30, 3), numbers(3))
     assert found
     assert set(found) == {2}
+
+
+@pytest.mark.parametrize(("few", "long"), [(3, 30), (4, 30), (4, 8), (4, 0), (1, 30)])
+def test_sums_beside_checks_are_those_of_the_source(few: int, long: int) -> None:
+    same(beside_checks, numbers(long, few), numbers(4), to_memory(torch.arange(few) % 3), numbers(few))
+
+
+def test_sums_beside_checks_are_joined_only_if_none_failed() -> None:
+    arguments = (numbers(30, 4), numbers(4), to_memory(torch.tensor([9, 9, 1, 4])), numbers(4))
+    found = launches(beside_checks, *arguments)
+    assert found
+    assert set(found) == {3}  # one lowers the flag that a failed check raises
+    signature = Signature(tuple(map(argument_type, arguments)), device="cuda", narrow=True, aligned=True)
+    left = [*arguments[3].data]
+    with pytest.raises(IndexError, match="index 4"):
+        run_program(way(beside_checks, signature, GPU), arguments, check=True)
+    assert [*arguments[3].data] == left
 
 
 def test_a_loop_that_a_sum_is_asked_for_stays_whole() -> None:

@@ -209,18 +209,17 @@ class _Gatherer:
     def nest(self, root: For, depth: int) -> Block:
         """Return a nest without the accumulations that can be inverted, and a nest for each of those."""
         found = self.accumulations(root, depth)
-        numbers = {place.store.access for updates in found.values() for place in updates}
-        mixed = {node.tensor for node in walk(root) if isinstance(node, Store) and node.access not in numbers}
+        own = {place.store.access for updates in found.values() for place in updates}
+        mixed = {node.tensor for node in walk(root) if isinstance(node, Store) and node.access not in own}
         self.zero -= mixed
-        is_same = partial(self.separate.is_same_iteration, depth=depth)
-        early = read_before_write(root, self.model.accesses, is_same)
+        early = read_before_write(root, self.model.accesses, partial(self.separate.is_same_iteration, depth=depth))
         gathered = self.gathered(root, found, depth, early | (found.keys() - mixed))
         if early and not self.gains(gathered, depth):
             early = frozenset[Tensor]()
             gathered = self.gathered(root, found, depth, found.keys() - mixed)
         turned = {term.place.store.access for terms in gathered.values() for term in terms}
-        rest = {tensor: [item for item in found[tensor] if item.store.access not in turned] for tensor in found}
-        rest = {tensor: updates for tensor, updates in rest.items() if updates}
+        left = {tensor: [item for item in found[tensor] if item.store.access not in turned] for tensor in found}
+        rest = {tensor: updates for tensor, updates in left.items() if updates}
         assumed = self.assumed(gathered)
         begun = set[Tensor]() if assumed else {tensor for tensor in rest if not early or tensor not in gathered}
         begun = {tensor for tensor in begun if self.is_first(rest[tensor], depth)}
@@ -249,8 +248,7 @@ class _Gatherer:
 
         What the nests read of tensors in `same` is as this one finds it: others than it adds to, or read before.
         """
-        stored = effects(root).stores.difference(same)
-        result: dict[Tensor, tuple[Term, ...]] = {}
+        stored, result = effects(root).stores.difference(same), dict[Tensor, tuple[Term, ...]]()
         self.shared, self.scatters = frozenset[Kept](), False
         for _ in range(1 + self.grid):
             for tensor, updates in found.items():
