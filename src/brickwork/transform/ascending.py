@@ -48,6 +48,7 @@ from brickwork.transform.autodiff.gather_versions import copied
 from brickwork.transform.explanation import OTHERWISE
 from brickwork.transform.free_variables import fresh_names, with_body
 from brickwork.transform.interchange import interchange
+from brickwork.transform.nests_apart import Changed, with_each
 from brickwork.transform.scratch import Names, names_of
 
 TEST = "_rows"
@@ -61,18 +62,14 @@ def with_ascending_rows(program: Program, target: Target) -> tuple[Program, dict
 
     With the names of the kernels for rows whose ends do not comes what `explain` says of them.
     """
-    names: Names | None = None
-    others: dict[str, str] = {}
-    body: list[Statement] = []
-    for statement in program.body:
-        found = _ascending(statement.kernel, target) if isinstance(statement, Launch) else None
-        if not isinstance(statement, Launch) or found is None:
-            body.append(statement)
-            continue
-        names = names or fresh_names(program)
-        body += _apart(statement, *found, names)
-        others[f"{statement.kernel.name}{IN_ORDER}"] = OTHERWISE
-    return program if names is None else replace(program, body=tuple(body)), others
+    names = fresh_names(program)
+
+    def change(launch: Launch) -> Changed | None:
+        found = _ascending(launch.kernel, target)
+        other = {f"{launch.kernel.name}{IN_ORDER}": OTHERWISE}
+        return None if found is None else (_apart(launch, *found, names), other)
+
+    return with_each(program, change)
 
 
 # ---------------------------------------------------------------- what is tested
@@ -80,7 +77,7 @@ def with_ascending_rows(program: Program, target: Target) -> tuple[Program, dict
 
 def _ascending(kernel: Kernel, target: Target) -> tuple[tuple[Ascending, ...], Expression | None] | None:
     """Return what to test for a kernel, and where that is worth it; None where iterations would meet all the same."""
-    if kernel.may_alias or not _may_have_rows(kernel.body):
+    if not _may_have_rows(kernel.body):
         return None
     before = _analysed(kernel, target)
     blocked = [loop for loop in before.model.loops if not _is_apart(loop, before, target)]

@@ -68,8 +68,8 @@ from brickwork.ir.walk import (
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
-from brickwork.transform.explanation import OTHERWISE
 from brickwork.transform.free_variables import fresh_names, with_body
+from brickwork.transform.nests_apart import Changed, beside, with_each
 from brickwork.transform.privatise import ROOM, OwnerFinder, copied_extents, scratch_of
 from brickwork.transform.privatise_reductions import PIECES
 from brickwork.transform.scratch import Names
@@ -105,25 +105,16 @@ def with_expanded_scratch(program: Program, target: Target) -> tuple[Program, di
     """Return the program with kernels of their own for scratch tensors of many elements, and remarks on those."""
     scratch = scratch_of(program)
     sizes = {node.tensor: node.sizes for node in walk(program.body) if isinstance(node, Allocate)}
-    names: Names | None = None
-    made: dict[str, str] = {}
-    body: list[Statement] = []
-    for statement in program.body:
-        found = _expansions(statement.kernel, scratch, sizes, grid=target.grid) if isinstance(statement, Launch) else ()
-        if isinstance(statement, Launch) and found:
-            names = names or fresh_names(program)
-            body.append(_apart(statement, found, sizes, names, target))
-            remark = REMARK if target.grid else IN_PIECES
-            made |= {f"{statement.kernel.name}{EXPANDED}": remark, statement.kernel.name: OTHERWISE}
-        elif isinstance(statement, Launch) and target.grid and (lists := _long_lists(statement.kernel)):
-            names = names or fresh_names(program)
-            changed = _of_lists(statement, lists, names, target)
-            body.append(changed or statement)
-            few = {f"{statement.kernel.name}{EXPANDED}": FEW, statement.kernel.name: OTHERWISE}
-            made |= few if changed is not None else {}
-        else:
-            body.append(statement)
-    return (program if names is None else replace(program, body=tuple(body))), made
+    names = fresh_names(program)
+
+    def change(launch: Launch) -> Changed | None:
+        if found := _expansions(launch.kernel, scratch, sizes, grid=target.grid):
+            made = _apart(launch.kernel, found, sizes, names, target)
+            return beside(launch, *made, REMARK if target.grid else IN_PIECES)
+        lists = _long_lists(launch.kernel) if target.grid else ()
+        return _of_lists(launch, lists, names, target) if lists else None
+
+    return with_each(program, change)
 
 
 # ---------------------------------------------------------------- lists
@@ -143,7 +134,7 @@ def _long_lists(kernel: Kernel) -> tuple[Tensor, ...]:
     return tuple(long) if along.issuperset(long) and not kernel.may_alias else ()
 
 
-def _of_lists(launch: Launch, lists: Sequence[Tensor], names: Names, target: Target) -> If | None:
+def _of_lists(launch: Launch, lists: Sequence[Tensor], names: Names, target: Target) -> Changed | None:
     """Return the launch of a kernel that has lists in memory, where few threads would have one each; None if it cannot.
 
     Those are fewer than half as many as the machine keeps: blocks share the loops along such lists out.
@@ -156,10 +147,10 @@ def _of_lists(launch: Launch, lists: Sequence[Tensor], names: Names, target: Tar
     found = _expansions(kernel, frozenset(sizes), sizes, grid=True)
     if {item.tensor for item in found} != sizes.keys():
         return None
-    choice = _apart(replace(launch, kernel=kernel), found, sizes, names, target)
+    condition, host, other = _apart(kernel, found, sizes, names, target)
     rows = reduce(lambda a, b: build.apply("maximum", a, b), (build.product(item.extents) for item in found))
     few = build.apply("lt", rows, build.integer(target.threads // 2))
-    return replace(choice, condition=build.apply("logical_and", few, choice.condition), otherwise=(launch,))
+    return beside(launch, build.apply("logical_and", few, condition), host, other, FEW)
 
 
 @legality
@@ -294,14 +285,13 @@ def _trips(loop: For) -> Expression:
 
 
 def _apart(
-    launch: Launch,
+    kernel: Kernel,
     found: Sequence[_Expansion],
     sizes: Mapping[Tensor, Sequence[Expression]],
     names: Names,
     target: Target,
-) -> If:
-    """Return the launch of the expanded kernel where its tensors are large, and take no more bytes than they may."""
-    kernel = launch.kernel
+) -> tuple[Expression, Block, Kernel]:
+    """Return when tensors are large, and take no more bytes than they may, what is made then, and the kernel for it."""
     made: list[Allocate] = []
     large, total = build.constant(False, BOOL), build.integer(0)
     pieces: dict[Symbol, Symbol] = {}
@@ -321,7 +311,7 @@ def _apart(
     kernel = replace(kernel, name=f"{kernel.name}{EXPANDED}", body=body)
     fits = build.apply("le", total, build.integer(target.scratch_bytes))
     condition = build.apply("logical_and", large, fits)
-    return If(condition=condition, then=(*made, replace(launch, kernel=kernel)), otherwise=(launch,))
+    return condition, tuple(made), kernel
 
 
 @legality

@@ -50,8 +50,8 @@ from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.canonical.dead import without_dead
-from brickwork.transform.explanation import OTHERWISE
 from brickwork.transform.free_variables import fresh_names, with_body
+from brickwork.transform.nests_apart import Changed, beside, with_each
 from brickwork.transform.privatise import OwnerFinder
 from brickwork.transform.scratch import Names, copied
 
@@ -82,24 +82,10 @@ class _Scatter:
 
 def with_last_stores(program: Program, target: Target) -> tuple[Program, dict[str, str]]:
     """Return the program with kernels of their own for stores at places that elements say, and remarks on those."""
-    names: list[Names] = []
-    made: dict[str, str] = {}
-
-    def changed(statement: Statement) -> Statement:
-        match statement:
-            case If(then=then, otherwise=otherwise):
-                return replace(statement, then=tuple(map(changed, then)), otherwise=tuple(map(changed, otherwise)))
-            case Launch(kernel=kernel) if target.grid and (found := _scatters(kernel)):
-                names[:] = names or [fresh_names(program)]
-                result = _changed(statement, found, names[0], target.scratch_bytes)
-                if result is not statement:
-                    made.update({f"{kernel.name}{LAST}": REMARK, kernel.name: OTHERWISE})
-                return result
-            case _:
-                return statement
-
-    body = tuple(map(changed, program.body))
-    return (replace(program, body=body) if made else program), made
+    if not target.grid:
+        return program, {}
+    names = fresh_names(program)
+    return with_each(program, lambda launch: _changed(launch, names, target.scratch_bytes))
 
 
 def scattered_nests(kernel: Kernel) -> frozenset[Symbol]:
@@ -180,12 +166,12 @@ def _is_scattered(access: Access) -> bool:
 # ---------------------------------------------------------------- the change
 
 
-def _changed(launch: Launch, found: Sequence[_Scatter], names: Names, most: int) -> Statement:
+def _changed(launch: Launch, names: Names, most: int) -> Changed | None:
     """Return the launch of the kernel with loops that find the last stores, where `most` bytes are enough for that."""
     kernel = launch.kernel
     made: list[Allocate] = []
     total: Expression = build.integer(0)
-    for item in found:
+    for item in _scatters(kernel):
         free = _free_loops(item)
         order = _order([loop for loop in item.around if loop not in free], item)
         axes = [axis for axis, index in enumerate(item.store.indices) if not _is_index_of(index, free)]
@@ -197,10 +183,10 @@ def _changed(launch: Launch, found: Sequence[_Scatter], names: Names, most: int)
         total = build.add(total, build.mul(build.product(sizes), build.integer(INT64.size)))
         kernel = _with_last(kernel, item, free, (last, axes, order), names)
     if kernel is launch.kernel:
-        return launch
+        return None
     kernel = replace(kernel, name=f"{kernel.name}{LAST}")
     fits = build.apply("le", total, build.integer(most))
-    return If(condition=fits, then=(*made, replace(launch, kernel=kernel)), otherwise=(launch,))
+    return beside(launch, fits, tuple(made), kernel, REMARK)
 
 
 @legality

@@ -23,15 +23,15 @@ from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL
 from brickwork.ir.effects import effects
-from brickwork.ir.nodes import Block, Expression, For, If, Kernel, Launch, Program, Statement, Symbol
+from brickwork.ir.nodes import Block, Expression, For, Launch, Program, Statement, Symbol
 from brickwork.ir.walk import assigned_symbols, read_symbols, statements
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.columns import with_columns
-from brickwork.transform.explanation import OTHERWISE
 from brickwork.transform.interchange import interchange
 from brickwork.transform.iteration_bounds import Ranges
+from brickwork.transform.nests_apart import Changed, beside, with_each
 from brickwork.transform.persistent import few_iterations, saturated
 from brickwork.transform.scratch import Names, copied, names_of
 
@@ -52,26 +52,13 @@ class Steps:
 
 def with_launched_steps(program: Program, target: Target) -> tuple[Program, dict[str, str]]:
     """Return the program with kernels of their own that are launched for each step, and remarks on these."""
-    made: dict[str, str] = {}
-
-    def chosen(statement: Statement) -> Statement:
-        match statement:
-            case If(then=then, otherwise=otherwise):
-                return replace(statement, then=tuple(map(chosen, then)), otherwise=tuple(map(chosen, otherwise)))
-            case Launch(kernel=kernel) if target.grid and (found := _launched(kernel, target)) is not None:
-                made.update({found[1].name: REMARK, kernel.name: OTHERWISE})
-                condition, other = found
-                return If(condition=condition, then=(replace(statement, kernel=other),), otherwise=(statement,))
-            case _:
-                return statement
-
-    body = tuple(map(chosen, program.body))
-    return (replace(program, body=body) if made else program), made
+    return with_each(program, lambda launch: _launched(launch, target)) if target.grid else (program, {})
 
 
-def _launched(kernel: Kernel, target: Target) -> tuple[Expression, Kernel] | None:
-    """Return a kernel that is launched for each step and when it is better than the given one, if there is such."""
-    if kernel.may_alias or not any(map(_has_steps, kernel.body)):
+def _launched(launch: Launch, target: Target) -> Changed | None:
+    """Return a kernel that is launched for each step where it is better than the given one, if there is such."""
+    kernel = launch.kernel
+    if not any(map(_has_steps, kernel.body)):
         return None
     analysis = analyse(kernel)
     if with_columns(kernel, analysis) is not kernel:
@@ -94,7 +81,8 @@ def _launched(kernel: Kernel, target: Target) -> tuple[Expression, Kernel] | Non
         launched |= {step.index for step in found.steps}
     if not launched or build.is_constant(condition, 0):
         return None
-    return condition, replace(kernel, name=f"{kernel.name}{STEPS}", body=tuple(body), launched=launched)
+    other = replace(kernel, name=f"{kernel.name}{STEPS}", body=tuple(body), launched=launched)
+    return beside(launch, condition, (), other, REMARK)
 
 
 def _has_steps(statement: Statement) -> bool:

@@ -16,7 +16,7 @@ from functools import reduce
 from brickwork.analysis.contractions import find_contraction, grouped
 from brickwork.analysis.scalars import NONE, live_before
 from brickwork.ir import build
-from brickwork.ir.nodes import Allocate, Assign, Block, Expression, For, If, Launch, Program, Statement
+from brickwork.ir.nodes import Allocate, Assign, Block, Expression, For, If, Kernel, Launch, Program, Statement
 from brickwork.ir.walk import assigned_symbols
 from brickwork.legality import legality
 from brickwork.records import dataclass
@@ -52,14 +52,14 @@ Changed = tuple[Block, dict[str, str]]
 """What is launched in place of a kernel, and remarks on the kernels of it."""
 
 
-def with_each(program: Program, change: Callable[[Launch], Changed]) -> tuple[Program, dict[str, str]]:
+def with_each(program: Program, change: Callable[[Launch], Changed | None]) -> tuple[Program, dict[str, str]]:
     """Return a program with its launches changed, and all remarks; kernels whose tensors may share memory stay."""
     remarks = dict[str, str]()
 
     def visit(statement: Statement) -> Block:
         match statement:
-            case Launch(kernel=kernel) if not kernel.may_alias and not kernel.ascending:
-                result, more = change(statement)
+            case Launch(kernel=kernel) if not kernel.may_alias and (changed := change(statement)) is not None:
+                result, more = changed
                 remarks.update(more)
                 return result
             case If(then=then, otherwise=otherwise):
@@ -72,6 +72,12 @@ def with_each(program: Program, change: Callable[[Launch], Changed]) -> tuple[Pr
     return replace(program, body=body), remarks
 
 
+def beside(launch: Launch, condition: Expression, made: Block, other: Kernel, remark: str) -> Changed:
+    """Return a launch of another kernel, with what is made for it, where a condition holds, and remarks on both."""
+    choice = If(condition=condition, then=(*made, replace(launch, kernel=other)), otherwise=(launch,))
+    return (choice,), {other.name: remark, launch.kernel.name: OTHERWISE}
+
+
 def launches(
     launch: Launch, found: Sequence[Apart | None], ending: str, remark: str, *, most: int = 0, usual: bool = False
 ) -> Changed:
@@ -82,7 +88,7 @@ def launches(
     """
     kernel, result, remarks = launch.kernel, list[Statement](), dict[str, str]()
     rest: list[Statement] = []
-    if not any(found) or not stand_apart(kernel.body):
+    if kernel.ascending or not any(found) or not stand_apart(kernel.body):
         return (launch,), {}
 
     def part(block: Block) -> Launch:

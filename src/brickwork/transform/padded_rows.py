@@ -45,6 +45,7 @@ from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.free_variables import fresh_names
 from brickwork.transform.guard import index_check
+from brickwork.transform.nests_apart import with_each
 from brickwork.transform.schedule.lengths import Lengths, lengths_in
 from brickwork.transform.schedule.planner import varies_with
 from brickwork.transform.scratch import Names, copied
@@ -65,17 +66,13 @@ class _Row:
 
 def with_padded_rows(program: Program, target: Target) -> tuple[Program, dict[str, str]]:
     """Return the program for a grid with rows as long as they may be, and no remarks."""
-    found = [
-        _padded(statement, program) if target.grid and isinstance(statement, Launch) else statement
-        for statement in program.body
-    ]
-    return replace(program, body=tuple(found)), {}
+    return with_each(program, lambda launch: ((_padded(launch, program),), {})) if target.grid else (program, {})
 
 
 def _padded(launch: Launch, program: Program) -> Launch:
     kernel = launch.kernel
     lengths = lengths_in(kernel.body)
-    rows = {} if kernel.may_alias else {row.loop.index: row for row in _rows(kernel.body, (), lengths, kernel)}
+    rows = {row.loop.index: row for row in _rows(kernel.body, (), lengths, kernel)}
     if not rows:
         return launch
     analysis = find_updates(kernel, analyse(kernel), claimed=False)

@@ -60,10 +60,10 @@ from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.argument_checks import without_argument_checks
 from brickwork.transform.canonical.dead import without_dead
-from brickwork.transform.explanation import OTHERWISE
 from brickwork.transform.free_variables import fresh_names, with_body
 from brickwork.transform.last_stores import scattered_nests
 from brickwork.transform.lone_recurrences import may_be_cut, recurrences_alone
+from brickwork.transform.nests_apart import Changed, beside, with_each
 from brickwork.transform.schedule.grid import UNROLLED
 from brickwork.transform.scratch import Names, copied, names_of, with_variables
 from brickwork.transform.split_recurrences import balanced, worth_chunks
@@ -77,22 +77,13 @@ REMARK = "where what iterations find in counters is found first, in parallel"
 
 def with_ranks(program: Program, target: Target) -> tuple[Program, dict[str, str]]:
     """Return the program with kernels of their own for loops that pass counters on, and remarks on those."""
-    names: Names | None = None
-    made: dict[str, str] = {}
-    body: list[Statement] = []
-    for statement in program.body:
-        if not target.grid or not isinstance(statement, Launch) or not _may_count(statement.kernel):
-            body.append(statement)
-            continue
-        names = names or fresh_names(program)
-        changed = _changed(statement, names, target)
-        body += changed
-        if changed != (statement,):
-            made |= {f"{statement.kernel.name}{RANKS}": REMARK, statement.kernel.name: OTHERWISE}
-    return (program if not made else replace(program, body=tuple(body))), made
+    if not target.grid:
+        return program, {}
+    names = fresh_names(program)
+    return with_each(program, lambda launch: _changed(launch, names, target) if _may_count(launch.kernel) else None)
 
 
-def _changed(launch: Launch, names: Names, target: Target) -> Block:
+def _changed(launch: Launch, names: Names, target: Target) -> Changed | None:
     """Return the launch of the kernel with counters of the first loops apart, where these are long and memory does."""
     kernel, asked = without_argument_checks(launch.kernel)
     analysis = find_updates(kernel, analyse(kernel))
@@ -109,19 +100,19 @@ def _changed(launch: Launch, names: Names, target: Target) -> Block:
             changed.add(statement.index)
         body += (statement,) if found is None else found
     if not changed:
-        return (launch,)
+        return None
     other = with_body(kernel, tuple(body), (*kernel.facts, *made.facts))
     other = replace(other, name=f"{kernel.name}{RANKS}", alone=kernel.alone | made.alone)
     free = find_updates(other, analyse(other)).loops
     late = scattered_nests(other)
     if not all(free[index].independent or index in late for index in changed):
-        return (launch,)
+        return None
     made.conditions.append(build.apply("le", made.bytes, build.integer(target.scratch_bytes)))
     condition: Expression = build.constant(True, BOOL)
     for each in made.conditions:
         condition = build.apply("logical_and", condition, each)
-    choice = If(condition=condition, then=(*made.host, replace(launch, kernel=other)), otherwise=(launch,))
-    return (*made.numbers, choice)
+    block, remarks = beside(launch, condition, tuple(made.host), other, REMARK)
+    return (*made.numbers, *block), remarks
 
 
 # ---------------------------------------------------------------- which loops
