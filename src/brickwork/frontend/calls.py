@@ -44,6 +44,8 @@ def call(state: State, name: str, arguments: Sequence[Operand], site: Path, loc:
             message = text.text if isinstance(text, Opaque) else ""
             state.check(truth(scalar(state, arguments[0], loc), loc), FailureKind.VALUE, message, (), loc)
             return Opaque("None")
+        case "brickwork" if function == "items_of":
+            return state.tensor_of_items(state, arguments[0], loc)
         case "torch" if name in OF_TYPES:
             return limits_of(name, arguments[0] if len(arguments) == 1 else None, loc)
         case "torch" if name in FUNCTIONS:

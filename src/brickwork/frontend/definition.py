@@ -32,6 +32,7 @@ from brickwork.frontend.environment import (
 )
 from brickwork.frontend.exchanged_results import with_copies_returned
 from brickwork.frontend.inner_functions import with_inner
+from brickwork.frontend.kept_lists import leaves_lists, with_lists_kept
 from brickwork.frontend.lift import Split, Splitter
 from brickwork.frontend.lift_python import PythonSplitter, foreign_helper
 from brickwork.frontend.list_forms import list_names
@@ -150,8 +151,9 @@ def define(function: Callable[..., object], kinds: Kinds = ()) -> Definition:
     reason = split.reason or foreign_helper(source, helpers, values)
     in_python: tuple[Diagnostic, ...] = ()
     if reason:
-        splitter = PythonSplitter(source, tensors, lists, helpers, reason, values)
-        split = splitter.split()
+        make = partial(PythonSplitter, tensors=tensors, lists=lists, helpers=helpers, reason=reason, values=values)
+        splitter, split = _python_split(source, make)
+        source = splitter.source
         flow = follow(source, helpers, split.lifted)
         mutated = flow.mutated & (tensors | lists)
         wrong.extend((*splitter.wrong(split), *flow.wrong))
@@ -183,6 +185,20 @@ def define(function: Callable[..., object], kinds: Kinds = ()) -> Definition:
         given=given,
         in_python=in_python,
     )
+
+
+def _python_split(
+    source: SourceFunction, splitter: Callable[[SourceFunction], PythonSplitter]
+) -> tuple[PythonSplitter, Split]:
+    """Return the split where the host part needs Python: with its lists as tensors, unless Python uses them, too."""
+    kept = with_lists_kept(source)
+    if kept is not None:
+        found = splitter(kept)
+        split = found.split()
+        if leaves_lists(split, found.kept):
+            return found, split
+    found = splitter(source)
+    return found, found.split()
 
 
 def _with_new_tensors(

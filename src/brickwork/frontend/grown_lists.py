@@ -106,7 +106,7 @@ def _array(state: State, name: str, key: Key, site: Site, most: int | None, loc:
             message = f"a list of more than {LARGEST // 1024} KiB, or of a room known only at run time, inside `prange`"
             raise unsupported(message, loc, "bound it by `bw.bounded(n)`, or use a tensor with a row for each turn")
         tensor = state.tensor(name, layout)
-        state.pending.append((tensor, site, loc))
+        state.pending.append((tensor, site, loc, ()))
     state.lists[tensor] = ListArray(key, kind, (size(tensor, 0, loc),))
     return tensor
 

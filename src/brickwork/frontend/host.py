@@ -412,7 +412,8 @@ def _returned_tensor(state: State, host: Host, found: View, loc: Location) -> Te
     if found.tensor in state.lists:
         advice = "store its items into a tensor, and return that"
         raise error("BW009", f"{list_name(found)} is a list, and operators return tensors", loc, advice)
-    allocated = any(isinstance(item, Allocate) and item.tensor == found.tensor for item in host.block)
+    made = {item.tensor for item in host.block if isinstance(item, Allocate)} | {item[0] for item in state.pending}
+    allocated = found.tensor in made
     if found.indices or not allocated:
         message = f"`{found.tensor.name}` is an argument, or a view, and cannot be returned"
         raise error("BW009", message, loc, "return a tensor that the function allocates")

@@ -10,9 +10,10 @@ import ast
 import builtins
 import copy
 import functools
+import operator
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import starmap
 from typing import Any, TypeAlias, cast
 
@@ -22,7 +23,24 @@ from brickwork.frontend.lower import lower
 from brickwork.frontend.named_devices import DEVICE, named_device, with_devices
 from brickwork.frontend.parameters import argument_type
 from brickwork.frontend.source import Frozen
-from brickwork.ir.nodes import Return
+from brickwork.ir.nodes import (
+    Allocate,
+    Apply,
+    Cast,
+    Constant,
+    Expression,
+    ListParameter,
+    Parameter,
+    Read,
+    Return,
+    ScalarParameter,
+    Select,
+    Size,
+    Symbol,
+    Tensor,
+    TensorListParameter,
+    TensorParameter,
+)
 from brickwork.ir.signature import Signature
 
 CELLS = "__brickwork_cell__"
@@ -62,16 +80,75 @@ def host_function(definition: Definition) -> Callable[..., object]:
 
 
 def _cell(definition: Definition, position: int, arguments: tuple[Any, ...]) -> object:
-    """Return the 0-dimensional tensor for a result that a loop computes; its dtype follows from the arguments'."""
+    """Return the tensor for what a loop computes, a number or a list; its type and room follow from the arguments'."""
     items: list[Any] = []
     for item in arguments:
         items += item if isinstance(item, list | tuple) else [item]
     tensors = [item for item in items if hasattr(item, "new_empty")]
     types = tuple(starmap(argument_type, zip(definition.parameters, arguments, strict=True)))
     program = lower(definition, Signature(types, default_dtype=definition.default_dtype))
-    returned = next(node for node in program.body if isinstance(node, Return))
-    dtype = getattr(sys.modules["torch"], returned.tensors[position].type.element.name)
-    return tensors[0].new_empty((), dtype=dtype) if tensors else sys.modules["torch"].empty((), dtype=dtype)
+    returned = next(node for node in program.body if isinstance(node, Return)).tensors[position]
+    made = next(node for node in program.body if isinstance(node, Allocate) and node.tensor == returned)
+    dtype = getattr(sys.modules["torch"], returned.type.element.name)
+    known = dict(zip(program.parameters, arguments, strict=False))
+    sizes = [_number(size, known) for size in made.sizes[: returned.type.axes]]
+    return tensors[0].new_empty(sizes, dtype=dtype) if tensors else sys.modules["torch"].empty(sizes, dtype=dtype)
+
+
+def _number(node: Expression, known: Mapping[Parameter, Any]) -> Any:
+    """Return what an expression of shapes and arguments is worth, which may be symbolic."""
+    torch = sys.modules["torch"]
+    match node:
+        case Constant():
+            return node.value
+        case Size():
+            return next(
+                tensor.shape[node.axis]
+                for item, given in known.items()
+                for one, tensor in _tensors(item, given)
+                if one == node.tensor
+            )
+        case Read():
+            return next(
+                value
+                for item, given in known.items()
+                for symbol, value in _scalars(item, given)
+                if symbol == node.symbol
+            )
+        case Cast():
+            return _number(node.operand, known)
+        case Select():
+            parts = (_number(part, known) for part in (node.condition, node.then, node.otherwise))
+            return torch.sym_ite(*parts)
+        case Apply():
+            name = _NAMES.get(node.operator.name, node.operator.name)
+            operands = [_number(part, known) for part in node.operands]
+            return (getattr(torch, name) if name.startswith("sym_") else getattr(operator, name))(*operands)
+        case _:
+            raise TypeError(f"{type(node).__name__} is not known before a call")
+
+
+_NAMES = {"maximum": "sym_max", "minimum": "sym_min"}
+
+
+def _tensors(item: Parameter, given: Any) -> Iterable[tuple[Tensor, Any]]:
+    match item:
+        case TensorParameter():
+            return [(item.tensor, given)]
+        case TensorListParameter():
+            return zip(item.tensors, given, strict=True)
+        case _:
+            return ()
+
+
+def _scalars(item: Parameter, given: Any) -> Iterable[tuple[Symbol, Any]]:
+    match item:
+        case ScalarParameter():
+            return [(item.symbol, given)]
+        case ListParameter():
+            return zip(item.symbols, given, strict=True)
+        case _:
+            return ()
 
 
 def _position(node: ast.stmt) -> Place:

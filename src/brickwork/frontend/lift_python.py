@@ -13,6 +13,7 @@ from typing import cast
 
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.frontend.environment import DRAWS, MISSING, helper, intrinsic, resolve
+from brickwork.frontend.kept_lists import kept_names
 from brickwork.frontend.lift import (
     SHAPE_METHODS,
     Piece,
@@ -27,6 +28,7 @@ from brickwork.frontend.loop_heads import is_iterable
 from brickwork.frontend.source import SourceFunction
 from brickwork.frontend.stores import root
 from brickwork.frontend.value_methods import NO_VALUES, Values, meant
+from brickwork.language.kept import taken
 from brickwork.language.math import METHODS
 
 NUMBER_METHODS = frozenset(
@@ -64,6 +66,7 @@ class PythonSplitter(Splitter):
         self._liveness = Liveness(source.node.body)
         self._foreign_helpers: dict[tuple[SourceFunction, bool], bool] = {}
         self._effects = {id(node.value) for node in ast.walk(source.node) if isinstance(node, ast.Expr)}
+        self.kept = kept_names(source)
         self._grown: frozenset[str] | None = frozenset()
         """Lists whose methods are compiled; None: all."""
 
@@ -109,6 +112,10 @@ class PythonSplitter(Splitter):
 
     def _is_lifted(self, node: ast.stmt) -> bool:
         self._grown = self._lists_of(node)
+        if isinstance(node, ast.Assign) and all(
+            isinstance(item, ast.Name) and item.id in self.kept for item in node.targets
+        ):
+            return True
         foreign = self._is_foreign(node)
         self._grown = frozenset()
         if foreign or self.computes_whole(node) or _leaves_loop(node):
@@ -147,7 +154,7 @@ class PythonSplitter(Splitter):
     def _lists_of(self, node: ast.stmt) -> frozenset[str]:
         """Return the lists that a statement makes for itself alone."""
         made = made_lists(node, self.source.captured, self.local)
-        return made - self.wanted(node) - inputs([node], frozenset())
+        return (made - self.wanted(node) - inputs([node], frozenset())) | self.kept
 
     def _needs_python(self, item: ast.AST) -> bool:
         if id(item) in self.row_slices:
@@ -182,7 +189,7 @@ class PythonSplitter(Splitter):
         if name is not None:
             return name.startswith("torch.") and self.is_of_tensors(node, name)
         called = helper(found)
-        if called is None:
+        if called is None or found is taken:
             return callable(found)
         grows = any(map(self._may_grow, node.args))
         return called in self._helpers and self._is_foreign_function(self._helpers[called], grows=grows)

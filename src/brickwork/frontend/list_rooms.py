@@ -41,8 +41,8 @@ def allocate_grown(state: State, facts: list[Expression]) -> list[Statement]:
             state.growth[site].most = most
             state.changed = True
     made: list[Statement] = []
-    for tensor, site, loc in state.pending:
-        made.append(Allocate(tensor=tensor, sizes=(room[site],), loc=loc))
+    for tensor, site, loc, others in state.pending:
+        made.append(Allocate(tensor=tensor, sizes=(room[site], *others), loc=loc))
         facts.append(apply("eq", Size(tensor=tensor, axis=0, loc=loc), room[site], loc=loc))
     return made
 

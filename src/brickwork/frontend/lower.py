@@ -21,6 +21,7 @@ from brickwork.frontend.given_numbers import given_names, taken_out
 from brickwork.frontend.grown_forms import call_comparing, extend
 from brickwork.frontend.host import Host, is_host_expression, lower_host, scratch
 from brickwork.frontend.inlining import inline
+from brickwork.frontend.kept_lists import tensor_of_items
 from brickwork.frontend.list_rooms import allocate_grown
 from brickwork.frontend.list_slices import join_lists, slice_list
 from brickwork.frontend.lists import make_list
@@ -199,6 +200,7 @@ def _begin(definition: Definition, signature: Signature, known: Known, key: Symb
         slice_list=slice_list,
         join_lists=join_lists,
         call_comparing=call_comparing,
+        tensor_of_items=tensor_of_items,
         types=known.types,
         arrays=known.arrays,
         tuples=known.tuples,
@@ -207,6 +209,7 @@ def _begin(definition: Definition, signature: Signature, known: Known, key: Symb
         maybe=known.maybe,
         complex=known.complex,
         in_place=signature.device == "cpu",
+        default_dtype=signature.default_dtype,
         sites=draw_sites(definition.whole or definition.source, definition.helpers),
     )
 

@@ -43,7 +43,7 @@ from brickwork.frontend.typing import (
 )
 from brickwork.frontend.value_methods import Values
 from brickwork.ir.build import cast, read
-from brickwork.ir.dtypes import BOOL, DType
+from brickwork.ir.dtypes import BOOL, FLOAT32, DType
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Assign,
@@ -230,6 +230,7 @@ class State:
     slice_list: Callable[[State, Frame, Grown | View | Items, ast.Subscript], Operand]
     join_lists: Callable[[State, Frame, Sequence[Grown | Items], ast.BinOp], Operand]
     call_comparing: Callable[[State, Frame, Grown, str, ast.Call], Operand | None]
+    tensor_of_items: Callable[[State, Operand, Location], Operand]
     types: dict[Key, ValueType] = field(default_factory=dict[Key, ValueType])
     arrays: set[Key] = field(default_factory=set[Key])
     """Lists that are arrays though their items are few."""
@@ -247,8 +248,12 @@ class State:
     """Names that stand for a real number at some times and for a complex one at others: it is complex then, too."""
     present: set[Expression] = field(default_factory=set[Expression])
     """The conditions of such names that hold here."""
-    pending: list[tuple[Tensor, Key, Location]] = field(default_factory=list["tuple[Tensor, Key, Location]"])
-    """Arrays of such lists that the host allocates, once their length is known."""
+    pending: list[tuple[Tensor, Key, Location, tuple[Expression, ...]]] = field(
+        default_factory=list["tuple[Tensor, Key, Location, tuple[Expression, ...]]"]
+    )
+    """Arrays of such lists that the host allocates, once their length is known, with the sizes of further axes."""
+    default_dtype: DType = FLOAT32
+    """What floats of Python are stored as, where a tensor is made of them."""
     bounded: set[Key] = field(default_factory=set[Key])
     """Lists that grow whose room the source says."""
     inner: set[Key] = field(default_factory=set[Key])

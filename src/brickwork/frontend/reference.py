@@ -31,7 +31,7 @@ from brickwork.frontend.results import check_results
 from brickwork.frontend.row_forms import is_sliced
 from brickwork.frontend.source import SourceFunction
 from brickwork.ir.dtypes import FLOAT64, INT64, DType
-from brickwork.ir.nodes import Return
+from brickwork.ir.nodes import Allocate, Constant, Return
 from brickwork.ir.signature import AbsentType, ArgumentType, ListType, ScalarType, Signature, TensorListType, TextType
 from brickwork.ir.tensor_types import type_of
 
@@ -55,7 +55,7 @@ def python_function(definition: Definition) -> Callable[..., Any]:
         execution = Execution(source.name, helpers, sites, key, generator, definition.values, helpers.sources)
         arguments, named = _with_defaults(definition, arguments, named)
 
-        def types() -> list[DType]:
+        def types() -> list[tuple[DType, tuple[int, ...]]]:
             rest = (named[item.name] for item in definition.parameters[len(arguments) :])
             return _result_types(definition, [*arguments, *rest])
 
@@ -85,11 +85,14 @@ def _with_defaults(
     return bound.args, bound.kwargs
 
 
-def _result_types(definition: Definition, values: Sequence[Any]) -> list[DType]:
-    """Return the element types that the results have for these arguments."""
+def _result_types(definition: Definition, values: Sequence[Any]) -> list[tuple[DType, tuple[int, ...]]]:
+    """Return the element types that the results have for these arguments, and their sizes that are always the same."""
     types = tuple(map(_argument_type, values))
     program = lower(definition, Signature(types, default_dtype=definition.default_dtype))
-    return [tensor.type.element for node in program.body if isinstance(node, Return) for tensor in node.tensors]
+    returned = [tensor for node in program.body if isinstance(node, Return) for tensor in node.tensors]
+    sizes = {node.tensor: node.sizes for node in program.body if isinstance(node, Allocate)}
+    fixed = [tuple(int(size.value) for size in sizes[tensor] if isinstance(size, Constant)) for tensor in returned]
+    return [(tensor.type.element, last) for tensor, last in zip(returned, fixed, strict=True)]
 
 
 def _argument_type(value: Any) -> ArgumentType:

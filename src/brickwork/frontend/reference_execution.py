@@ -560,17 +560,17 @@ def _range(arguments: Sequence[Any]) -> range:
     return range(*(item.__index__() if isinstance(item, Scalar) else scalar(item).__index__() for item in arguments))
 
 
-def finish(returned: Any, out: Any, types: Callable[[], Sequence[DType]]) -> Any:
+def finish(returned: Any, out: Any, types: Callable[[], Sequence[tuple[DType, tuple[int, ...]]]]) -> Any:
     """Return the results as tensors, copied into the caller's if there are any.
 
-    `types` gives the element types of the results; it is asked only where a result is a number, as the type of a
-    variable depends on all its assignments.
+    `types` gives the element types of the results, and their sizes that are known; it is asked only where a result is a
+    number or a list, as the type of a variable depends on all its assignments.
     """
     if returned is None:
         return None
     several = isinstance(returned, tuple | list)
     items: list[Any] = list(cast("Sequence[Any]", returned)) if several else [returned]
-    found = [item if is_tensor(item) else _cell(item, types()[place]) for place, item in enumerate(items)]
+    found = [item if is_tensor(item) else _cell(item, *types()[place]) for place, item in enumerate(items)]
     if out is not None:
         targets: list[Any] = list(cast("Sequence[Any]", out)) if isinstance(out, tuple | list) else [out]
         for target, item in zip(targets, found, strict=True):
@@ -581,7 +581,10 @@ def finish(returned: Any, out: Any, types: Callable[[], Sequence[DType]]) -> Any
     return tuple(found) if several else found[0]
 
 
-def _cell(value: Any, dtype: DType) -> Any:
+def _cell(value: Any, dtype: DType, sizes: tuple[int, ...] = ()) -> Any:
     torch = sys.modules["torch"]
+    if isinstance(value, list | tuple):  # of a list that loops filled
+        items = [_cell(item, dtype) for item in cast("Sequence[Any]", value)]
+        return torch.stack(items) if items else torch.empty((0, *sizes[-1:]), dtype=getattr(torch, dtype.name))
     number = complex_numbers.stored(value, dtype) if dtype in PARTS else convert(scalar(value), dtype)
     return torch.tensor(number, dtype=getattr(torch, dtype.name))

@@ -1,0 +1,213 @@
+"""`torch.tensor(keep)` of a list of numbers that the loops of an operator fill.
+
+Here such a list becomes a tensor with as much room, and a count, which the loops leave; the host part takes as many
+items of it. A list that Python runs over, or that is made in a loop, stays as it is.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Iterator
+from dataclasses import replace
+
+from brickwork.diagnostics.location import Location
+from brickwork.frontend.element_stores import store
+from brickwork.frontend.environment import intrinsic, resolve
+from brickwork.frontend.grown_lists import item_at, length
+from brickwork.frontend.lift import Split
+from brickwork.frontend.list_forms import is_bounded, made_lists
+from brickwork.frontend.lowering_state import State, describe
+from brickwork.frontend.plain_loops import emit_loop
+from brickwork.frontend.rules import error
+from brickwork.frontend.source import SourceFunction
+from brickwork.frontend.syntax import all_nodes
+from brickwork.frontend.typing import Grown, Items, Operand, Value, View, numbers_of
+from brickwork.ir.build import integer
+from brickwork.ir.nodes import Expression, TensorType
+from brickwork.language.kept import items_of, taken
+
+_ITEMS_OF, _LENGTH, _TAKEN = "__items_of__", "__length__", "__taken__"
+_MEANINGS = {_ITEMS_OF: items_of, _LENGTH: len, _TAKEN: taken}
+
+
+def with_lists_kept(source: SourceFunction) -> SourceFunction | None:
+    """Return a function whose `torch.tensor(keep)` takes items of a tensor; None where there is no such list."""
+    calls = [item for item in all_nodes(source.node) if isinstance(item, ast.Call)]
+    if not any(_is_made_of_items(source, item) for item in calls):
+        return None
+    node = copy.deepcopy(source.node)
+    keeper = _Keeper(source, node)
+    node.body = [made for item in node.body for made in keeper.taken(item)]
+    if not keeper.found:
+        return None
+    for name, used in keeper.found.items():
+        _leave(node.body, name, used)
+    ast.fix_missing_locations(node)
+    return replace(source, node=node, captured={**source.captured, **_MEANINGS})
+
+
+def kept_names(source: SourceFunction) -> frozenset[str]:
+    """Return the lists that loops leave as tensors, with the names of these and of their counts."""
+    names: set[str] = set()
+    for node in source.node.body:
+        match node:
+            case ast.Assign(
+                targets=[ast.Name(id=items)], value=ast.Call(func=ast.Name(id=name), args=[ast.Name(id=of)])
+            ):
+                names |= {items, of, _count(of)} if name == _ITEMS_OF else set()
+            case _:
+                pass
+    return frozenset(names)
+
+
+def leaves_lists(split: Split, names: frozenset[str]) -> bool:
+    """Return whether all that is done with such lists is in one piece each."""
+    lists = {name for name in names if not name.startswith("__")}
+    return all(lists.isdisjoint({*piece.inputs, *piece.outputs}) for piece in split.pieces)
+
+
+def _items(name: str) -> str:
+    return f"__items_of_{name}__"
+
+
+def _count(name: str) -> str:
+    return f"__count_of_{name}__"
+
+
+def _leave(body: list[ast.stmt], name: str, used: ast.stmt) -> None:
+    """Let a tensor and a count stand for a list, behind the last statement with it before it is used."""
+    before = body[: body.index(used)]
+    mentions = [any(isinstance(item, ast.Name) and item.id == name for item in ast.walk(node)) for node in before]
+    last = len(mentions) - mentions[::-1].index(True)
+    texts = f"{_items(name)} = {_ITEMS_OF}({name})", f"{_count(name)} = {_LENGTH}({name})"
+    made = [ast.increment_lineno(ast.parse(text), used.lineno - 1).body[0] for text in texts]
+    body[last:last] = made
+
+
+def _is_made_of_items(source: SourceFunction, node: ast.Call) -> bool:
+    """Return whether a call is `torch.tensor` of a name or of a comprehension."""
+    if not node.args or not isinstance(node.args[0], ast.Name | ast.ListComp):
+        return False
+    if any(word.arg != "dtype" for word in node.keywords) or len(node.args) != 1:
+        return False
+    return intrinsic(resolve(node.func, source.captured, source.local)) == "torch.tensor"
+
+
+class _Keeper(ast.NodeTransformer):
+    def __init__(self, source: SourceFunction, node: ast.FunctionDef) -> None:
+        self._source = source
+        self.found: dict[str, ast.stmt] = {}
+        """The lists of which tensors are made, with the first statement that does so."""
+        self._before: list[ast.stmt] = []
+        self._node = node
+        self._lists = {name for name in _empty_lists(source, node.body) if _holds_numbers(node, name)}
+
+    def taken(self, node: ast.stmt) -> Iterator[ast.stmt]:
+        """Yield a statement of the body, behind the loops that its comprehensions have become."""
+        self._before, self._statement = [], node
+        if not isinstance(node, ast.For | ast.While | ast.FunctionDef):
+            node = self.visit(node)
+        yield from self._before
+        yield node
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """Take items of a tensor in place of a list's."""
+        self.generic_visit(node)
+        if not _is_made_of_items(self._source, node):
+            return node
+        name = self._named(node.args[0])
+        if name is None:
+            return node
+        self.found.setdefault(name, self._statement)
+        arguments: list[ast.expr] = [ast.Name(_items(name), ast.Load()), ast.Name(_count(name), ast.Load())]
+        return ast.copy_location(ast.Call(ast.Name(_TAKEN, ast.Load()), arguments, node.keywords), node)
+
+    def _named(self, node: ast.expr) -> str | None:
+        """Return the name of the list; a comprehension gets one, and becomes a loop."""
+        if isinstance(node, ast.Name):
+            return node.id if node.id in self._lists else None
+        if not isinstance(node, ast.ListComp) or not _is_alone(self._node, node):
+            return None
+        name = f"listed_{node.lineno}_{node.col_offset}"
+        append = ast.Attribute(ast.Name(name, ast.Load()), "append", ast.Load())
+        made: ast.stmt = ast.Expr(ast.Call(append, [node.elt], []))
+        for clause in reversed(node.generators):
+            for test in reversed(clause.ifs):
+                made = ast.If(test, [made], [])
+            made = ast.For(clause.target, clause.iter, [made], [])
+        empty = ast.Assign([ast.Name(name, ast.Store())], ast.List([], ast.Load()))
+        self._before += [_placed(item, node) for item in (empty, made)]
+        return name
+
+
+def _is_alone(whole: ast.FunctionDef, node: ast.ListComp) -> bool:
+    """Return whether a comprehension gives numbers, and nothing else has the names of its variables."""
+    targets = {part.id for clause in node.generators for part in ast.walk(clause.target) if isinstance(part, ast.Name)}
+    inside = {id(part) for part in ast.walk(node)}
+    others = {part.id for part in ast.walk(whole) if isinstance(part, ast.Name) and id(part) not in inside}
+    return targets.isdisjoint(others) and not isinstance(node.elt, ast.List | ast.ListComp)
+
+
+def _empty_lists(source: SourceFunction, body: list[ast.stmt]) -> Iterator[str]:
+    for node in body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.List(elts=[])):
+                yield name
+            case ast.Assign(targets=[ast.Name(id=name)], value=made) if is_bounded(made, source.captured, source.local):
+                yield name
+            case _:
+                pass
+
+
+def _holds_numbers(node: ast.FunctionDef, name: str) -> bool:
+    """Return whether a name stands for one list, into which no lists are put."""
+    stores = (item for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store))
+    names = [item.id for item in stores]
+    others = made_lists(node, {}, frozenset())
+    for item in ast.walk(node):
+        match item:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=owner)), args=[*_, added]) if owner == name:
+                if isinstance(added, ast.List | ast.ListComp) or (isinstance(added, ast.Name) and added.id in others):
+                    return False
+            case _:
+                pass
+    return names.count(name) == 1
+
+
+def _placed(statement: ast.stmt, place: ast.expr) -> ast.stmt:
+    """Return a statement whose parts that were not in the source are at a place."""
+    for item in ast.walk(statement):
+        if not hasattr(item, "lineno"):
+            ast.copy_location(item, place)
+    return statement
+
+
+# ---------------------------------------------------------------- lowering
+
+
+def tensor_of_items(state: State, found: Operand, loc: Location) -> Operand:
+    """Return a new tensor with the items of a list, and as much room; Python's floats are of torch's default dtype."""
+    if not isinstance(found, Grown):
+        raise error("BW101", f"{describe(found)} is no list of numbers", loc, "begin with an empty list")
+    first = item_at(state, found, integer(0, loc), loc)
+    numbers = [*numbers_of(first)]
+    several = isinstance(first, Items)
+    if not numbers or len(numbers) != (len(first.items) if isinstance(first, Items) else 1):
+        advice = "make a tensor with a column for each number, and store into it"
+        raise error("BW101", f"the items of `{found.name}` are not numbers, or tuples of them", loc, advice)
+    dtypes = {state.default_dtype if each.weak and each.dtype.is_float else each.dtype for each in numbers}
+    if len(dtypes) > 1:
+        message = f"the items of `{found.name}` are tuples of numbers of several types"
+        raise error("BW101", message, loc, "write `float(...)` or `int(...)` around some, or make a tensor of each")
+    kind = TensorType(dtypes.pop(), 1 + several, contiguous=True, unit_axis=int(several))
+    tensor = state.tensor(f"items_of_{found.name}", kind)
+    state.pending.append((tensor, found.site, loc, (integer(len(numbers), loc),) if several else ()))
+
+    def put(turn: Expression) -> None:
+        for place, number in enumerate(numbers_of(item_at(state, found, turn, loc))):
+            at = (turn, integer(place, loc)) if several else (turn,)
+            store(state, View(tensor, at), Value(number.expression, weak=number.weak), loc)
+
+    emit_loop(state, state.pin(length(state, found, loc), "length"), put, loc)
+    return View(tensor)
