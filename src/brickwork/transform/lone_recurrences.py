@@ -30,7 +30,9 @@ from brickwork.legality import legality
 from brickwork.target.target import Target
 from brickwork.transform.argument_checks import without_argument_checks
 from brickwork.transform.canonical.dead import without_dead
+from brickwork.transform.carried_elements import with_carried_elements
 from brickwork.transform.free_variables import fresh_names, with_body
+from brickwork.transform.recurrences import reads_as_before, without_stores
 from brickwork.transform.scratch import ONCE, Names, names_of, with_variables
 from brickwork.transform.slopes import Item, with_slopes
 
@@ -60,6 +62,7 @@ def with_nests_of_one(program: Program, target: Target) -> tuple[Program, dict[s
 
 def recurrences_alone(kernel: Kernel) -> frozenset[Symbol]:
     """Return the indices of the loops of a kernel that can be cut once they have a loop around them."""
+    kernel = with_carried_elements(kernel, lambda: analyse(kernel))
     body = without_argument_checks(kernel)[0].body
     found = [
         node
@@ -99,8 +102,8 @@ def _is_linear(loop: For, states: set[Symbol]) -> bool:
     stores = (
         names.store(end, build.integer(0), build.read(state)) for state, (end, _) in zip(states, ends, strict=True)
     )
-    kept = without_dead((loop, *stores), {end for end, _ in ends})
-    if effects(kept).loads & effects(loop).stores:
+    kept = without_dead((*without_stores((loop,)), *stores), {end for end, _ in ends})
+    if not reads_as_before(kept, loop):
         return False
     alone = next(node for node in kept if isinstance(node, For))
     items: frozenset[Item] = frozenset(states)

@@ -75,6 +75,7 @@ from brickwork.transform.argument_checks import without_argument_checks
 from brickwork.transform.argument_facts import ArgumentFacts, argument_facts_of
 from brickwork.transform.ascending import with_ascending_rows
 from brickwork.transform.canonical.form import canonical
+from brickwork.transform.carried_elements import with_carried_elements
 from brickwork.transform.checks_ahead import with_checks_ahead
 from brickwork.transform.claims import believe_claims, take_claims
 from brickwork.transform.columns import may_have_columns, with_columns
@@ -366,6 +367,9 @@ def _rewritten(
         skewed, after = wavefront(*hoist_bounds(rewritten, analysis))
         rests += [analysis] if skewed is not rewritten else []
         rewritten, analysis = skewed, after
+        if (carried := with_carried_elements(rewritten, lambda: after)) is not rewritten:
+            rests.append(analysis)
+            rewritten, analysis = carried, analyse(carried)
     return rewritten, analysis, tuple(rests), moved
 
 

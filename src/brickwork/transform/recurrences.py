@@ -6,7 +6,7 @@ passed on item by item, by loops over all of its items.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from brickwork.analysis.atomic_updates import update_operator
 from brickwork.analysis.scalars import NONE, live_before, reduction_of
@@ -18,17 +18,20 @@ from brickwork.ir.nodes import (
     Block,
     Expression,
     For,
+    If,
     Load,
+    Node,
     Read,
     Reduction,
     Role,
     Size,
+    Statement,
     Store,
     Symbol,
     Tensor,
 )
 from brickwork.ir.operators import OPERATORS
-from brickwork.ir.walk import assigned_symbols, statements, walk
+from brickwork.ir.walk import assigned_symbols, rewrite_statements, statements, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import Partition
@@ -53,9 +56,11 @@ class Sum:
 class Recurrence:
     """A loop in an iteration of a nest, what is before and after it, and what it passes on.
 
+    What is before it has no stores: these are in `ahead`, which is to run before all else, if it has some.
     `extents` are how many items the lists have, `starts` what each item of a state is before the loop, at an index.
     """
 
+    ahead: Block
     before: Block
     loop: For
     after: Block
@@ -90,9 +95,9 @@ def recurrence_in(
     known = Partition(places.device | inside)
     if not known.is_known(loop.start, loop.stop) or effects(loop.body).leaves:
         return None
-    stored = {tensor for tensor in whole.stores if not tensor.is_local}
-    if stored & (effects(before).stores | effects(before).loads):
+    if not _stores_first(before):
         return None
+    ahead, before = before, without_stores(before)
     if not _updates_at_once(loop, carrying[loop.index]):
         return None
     passed = _passed_on(before, loop, after)
@@ -111,7 +116,7 @@ def recurrence_in(
     given = {item: start for item, start in starts.items() if start is not None}
     if len(given) < len(starts):
         return None
-    return Recurrence(before, loop, after, states, sums, extents, given)
+    return Recurrence(ahead, before, loop, after, states, sums, extents, given)
 
 
 @legality
@@ -119,6 +124,60 @@ def _updates_at_once(loop: For, tensors: Collection[Tensor]) -> bool:
     """Whether updates of elements on which iterations may meet are indivisible."""
     stores = [node for node in statements(loop.body) if isinstance(node, Store) and node.tensor in tensors]
     return all(node.combine is not None for node in stores)
+
+
+def without_stores(block: Block) -> Block:
+    """Return a block that does nothing but give variables and lists their values."""
+
+    def change(statement: Statement) -> Block:
+        return () if isinstance(statement, Store) and not statement.tensor.is_local else (statement,)
+
+    return rewrite_statements(block, change)
+
+
+@legality
+def _stores_first(block: Block) -> bool:
+    """Whether what a block reads is the same once it has run: no store into a tensor follows a read of it."""
+    read = set[Tensor]()
+    for statement in block:
+        stored = {tensor for tensor in effects(statement).stores if not tensor.is_local}
+        read |= effects(statement).loads
+        if stored & read:
+            return False
+    return True
+
+
+@legality
+def reads_as_before(block: Block, loop: For) -> bool:
+    """Whether what a block, made of a loop's, reads of tensors that the loop stores into is what was there before it.
+
+    Iterations do not meet on elements, and each reads before it stores.
+    """
+    stores = [node for node in statements(loop.body) if isinstance(node, Store) and not node.tensor.is_local]
+    if any(node.combine is not None and node.tensor in effects(block).loads for node in stores):
+        return False
+    late = frozenset(_read_late(loop.body, frozenset()))
+    return not any(isinstance(node, Load) and node.access in late for node in walk(block))
+
+
+def _read_late(block: Block, stored: frozenset[Tensor]) -> Iterator[int]:
+    """Yield which elements of tensors an iteration may read after it stored into them, by number."""
+    for statement in block:
+        made = frozenset(tensor for tensor in effects(statement).stores if not tensor.is_local)
+        match statement:
+            case If(condition=condition, then=then, otherwise=otherwise):
+                yield from _loads_of(condition, stored)
+                for part in (then, otherwise):
+                    yield from _read_late(part, stored)
+            case Store():
+                yield from _loads_of(statement, stored)
+            case _:
+                yield from _loads_of(statement, stored | made)
+        stored |= made
+
+
+def _loads_of(root: Node, tensors: frozenset[Tensor]) -> Iterator[int]:
+    return (node.access for node in walk(root) if isinstance(node, Load) and node.tensor in tensors)
 
 
 @legality

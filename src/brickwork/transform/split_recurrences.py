@@ -40,12 +40,21 @@ from brickwork.ir.nodes import (
     Symbol,
     Tensor,
 )
-from brickwork.ir.walk import rewrite, rewrite_statements, statements, substitute
+from brickwork.ir.walk import rewrite, rewrite_statements, statements, substitute, walk
+from brickwork.legality import hazard
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.canonical.dead import without_dead
 from brickwork.transform.host_device_partition import Partition
-from brickwork.transform.recurrences import Carrying, Recurrence, goes_over, recurrence_in
+from brickwork.transform.promote import reads
+from brickwork.transform.recurrences import (
+    Carrying,
+    Recurrence,
+    goes_over,
+    reads_as_before,
+    recurrence_in,
+    without_stores,
+)
 from brickwork.transform.schedule.grid import UNROLLED, UNROLLED_TOGETHER
 from brickwork.transform.scratch import Names, identity, joins
 from brickwork.transform.slopes import Item, Slopes, dtype_of, with_slopes
@@ -104,7 +113,10 @@ def split_recurrences(
     sloped, same = cutter.sloped(*ends)
     rest = cutter.rest()
     begins = tuple(cutter.begins(ends[1], same, ending=rest is not None))
-    nests = (*sloped, *begins, *cutter.chunks())
+    chunks = tuple(cutter.chunks())
+    if cutter.reads_late((*chunks, *(() if rest is None else (rest,)))):
+        return None
+    nests = (*cutter.ahead(), *sloped, *begins, *chunks)
     total, length = build.product([count_of(level) for level in plain]), count_of(found.loop)
     shortest, worth = build.integer(least), 2 * least
     if found.is_short and all(isinstance(item, Symbol) for item in found.states):
@@ -228,6 +240,12 @@ class _Cutter:
         """Return the nest over chunks, and the levels inside."""
         return nested((self.over_chunks((), Role.PARALLEL), *self.levels), body)
 
+    def ahead(self) -> tuple[For, ...]:
+        """Return the nest that stores what is stored before the loop."""
+        stored = {tensor for tensor in effects(self.found.ahead).stores if not tensor.is_local}
+        body = without_dead(self.found.ahead, stored)
+        return (nested(self.levels, body),) if stored else ()
+
     def ends(self) -> tuple[Block, Slopes] | None:
         """Return what runs a chunk from 0 on, and what computes slopes; None where states are not linear."""
         here, zeros, stores = build.read(self.chunk), list[Statement](), list[Statement]()
@@ -235,9 +253,8 @@ class _Cutter:
             zeros += self.give(item, build.constant(0, dtype_of(item)))
             stores += self.over(item, self.names.store(state.end, *self.places(item, here), self.value(item)))
         ends = {state.end for state in self.states.values()}
-        body = without_dead((*self.found.before, *zeros, self.cut(), *stores), ends)
-        stored = {tensor for level in self.levels for tensor in effects(level).stores if not tensor.is_local}
-        if stored & effects(body).loads:
+        body = without_dead((*self.found.before, *zeros, *without_stores((self.cut(),)), *stores), ends)
+        if not reads_as_before(body, self.found.loop):
             return None
         loop = next(node for node in body if isinstance(node, For) and node.index == self.found.loop.index)
         slopes = with_slopes(loop, frozenset(self.states), self.names)
@@ -362,7 +379,7 @@ class _Cutter:
     def in_order(self, group: Sequence[Item], *, ending: bool) -> Block:
         """Return what finds where states of chunks begin by running one chunk after the other."""
         other = replace(self, chunk=self.names.symbol("chunk", INT64))
-        loop, start = other.cut(), list[Statement]()
+        loop, start = replace(cut := other.cut(), body=without_stores(cut.body)), list[Statement]()
         begin, last = list[Statement](), list[Statement]()
         for item in group:
             symbol = item if isinstance(item, Symbol) else self.names.symbol(item.name, dtype_of(item))
@@ -394,6 +411,13 @@ class _Cutter:
         body = without_dead(body, results | {*self.partials.values()})
         if effects(body).stores & (results | {*self.partials.values()}):
             yield self.in_chunks(body)
+
+    @hazard
+    def reads_late(self, nests: Block) -> bool:
+        """Whether nests for and after the loop compute again what reads an element that it may have stored into."""
+        stored = {tensor for level in self.levels for tensor in effects(level).stores if not tensor.is_local}
+        early = (node for node in walk(self.found.before) if isinstance(node, Load) and node.tensor in stored)
+        return reads(nests, frozenset(node.access for node in early))
 
     def rest(self) -> For | None:
         """Return the nest that does what follows the loop, if anything is left of it."""

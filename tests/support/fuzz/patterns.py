@@ -268,6 +268,30 @@ def _beside(writer: Writer) -> None:
     writer.close(1)
 
 
+def _through_memory(writer: Writer) -> None:
+    """Elements made of those of the last iterations, along an axis, either way, and what stands around that."""
+    pick, chance = writer.scope.pick, writer.scope.chance
+    array, other = some(writer, 1, 2, written=True), some(writer, 1, 2, written=True)
+    axis = pick(range(len(array.sizes)))
+    back, loops = chance(0.3), dict[int, Whole]()
+    for place in sorted(range(len(array.sizes)), key=lambda each: (each == axis) != chance(0.3)):
+        along = place == axis
+        loops[place] = over(writer, array.sizes[place], low=pick((1, 1, 0, 2)) if along else 0, back=along and back)
+    places = [loops[each] for each in range(len(array.sizes))]
+    step = 1 if back else -1
+    own, *before = (
+        element(writer, array, [*places[:axis], places[axis].shifted(step * late), *places[axis + 1 :]])
+        for late in (0, 1, pick((2, 2, 3, -1)))
+    )
+    rest = writer.phrases.number(1)
+    forms = ("{0} = {1} + {3}", "{0} = {3} - {1}", "{0} += {1}", "{0} = {1} - {2} + {3}", "{0} = {3} - {2}")
+    writer.guarded(pick(forms * 2 + ("{0} = min({1}, {3})", "{0} = s - {1}")).format(own, *before, rest))
+    if chance(0.4):
+        left = pick((own, own, before[0], element(writer, array, places)))
+        writer.guarded(f"{element(writer, other, places)} {pick(('=', '+='))} {left} {pick('+-')} {rest}")
+    writer.close(len(array.sizes))
+
+
 def _steps(writer: Writer) -> None:
     """Time steps between two tensors that change places."""
     pick, chance = writer.scope.pick, writer.scope.chance
@@ -506,6 +530,9 @@ _PATTERNS: tuple[Callable[[Writer], None], ...] = (
     _diagonals,
     _beside,
     _beside,
+    _through_memory,
+    _through_memory,
+    _through_memory,
     _steps,
     _histogram,
     _counted,

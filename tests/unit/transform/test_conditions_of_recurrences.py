@@ -9,6 +9,7 @@ from brickwork.analysis.analyse import analyse
 from brickwork.analysis.carrying_loops import carrying_loops
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Assign, Cast, For, Load, Local, Read, Role, Store
 from brickwork.ir.walk import walk
 from brickwork.transform.host_device_partition import Partition
@@ -113,6 +114,15 @@ def reads_before(x: Tensor, a: Tensor, out: Tensor, n: Tensor) -> None:
             out[c, t] = h
 
 
+def reads_and_stores_before(x: Tensor, a: Tensor, out: Tensor, n: Tensor) -> None:
+    for c in range(x.shape[0]):
+        h = out[c, 0]
+        out[c, 0] = 4.0
+        for t in range(x.shape[1]):
+            h = a[c, t] * h + x[c, t]
+            out[c, t] = h
+
+
 def stores_before(x: Tensor, a: Tensor, out: Tensor, n: Tensor) -> None:
     for c in range(x.shape[0]):
         h = 1.0
@@ -197,9 +207,17 @@ def exchanges_tensors(x: Tensor, a: Tensor, out: Tensor, n: Tensor) -> None:
             x, a = a, x
 
 
-OTHERS = [exchanges_tensors, with_a_check, with_a_while, with_a_break, ends_at_a_place, reads_before, stores_before]
+OTHERS = [exchanges_tensors, with_a_check, with_a_while, with_a_break, ends_at_a_place, reads_and_stores_before]
 OTHERS += [passes_whole_numbers_of_few_bits, only_sums, leaves_another_value, sums_of_one_item, sums_of_some_items]
 OTHERS += [leaves_a_list]
+
+
+def test_elements_are_read_or_stored_before_a_recurrence():
+    assert names_of(found_in(reads_before)) == (["h"], [])
+    found = found_in(stores_before)
+    assert names_of(found) == (["h"], [])
+    assert not effects(found.before).stores
+    assert effects(found.ahead).stores
 
 
 @pytest.mark.parametrize("function", OTHERS)

@@ -87,14 +87,14 @@ def placed(x: torch.Tensor, at: torch.Tensor, out: torch.Tensor) -> None:
         out[at[t]] = s
 
 
-CUT = [running_sum, with_total, decayed, numbered, with_a_sum_beside, of_whole_numbers, placed]
-
-
 def previous_results(x: torch.Tensor, at: torch.Tensor, out: torch.Tensor) -> None:
     s = 0.0
     for t in range(1, x.shape[0]):
         s = s * x[t] + out[t - 1]
         out[t] = s
+
+
+CUT = [running_sum, with_total, decayed, numbered, with_a_sum_beside, of_whole_numbers, placed, previous_results]
 
 
 def squared(x: torch.Tensor, at: torch.Tensor, out: torch.Tensor) -> None:
@@ -153,7 +153,6 @@ def only_a_sum(x: torch.Tensor, at: torch.Tensor, out: torch.Tensor) -> None:
 
 
 OTHERS = [
-    previous_results,
     squared,
     ended,
     last_of_another,

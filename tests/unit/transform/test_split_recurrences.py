@@ -269,7 +269,39 @@ def fibonacci(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
             out[c, t] = n % 1000
 
 
+def what_it_stored(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        h = 1.0
+        for t in range(x.shape[1]):
+            out[c, t] = x[c, t]
+            h = h * a[c, t] + out[c, t]
+            out[c, t] = h
+
+
+def previous_results(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        h = 1.0
+        for t in range(1, x.shape[1]):
+            h = h * a[c, t] + 1.0
+            out[c, t] = out[c, t - 1] + h
+
+
+def begun_where_it_stores(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        h = 1.0
+        for k in range(min(x.shape[1], 1)):
+            out[c, k] = 2.0
+        for k in range(min(x.shape[1], 1)):
+            h += out[c, k]
+        for t in range(x.shape[1]):
+            h = h * a[c, t] + out[c, t]
+            out[c, t] = h
+
+
 CUT = [
+    what_it_stored,
+    previous_results,
+    begun_where_it_stores,
     coupled,
     one_step_late,
     biquad,
@@ -373,23 +405,6 @@ def items_by_one_another(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) ->
             out[c, t] = y
 
 
-def what_it_stored(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
-    for c in range(x.shape[0]):
-        h = 1.0
-        for t in range(x.shape[1]):
-            out[c, t] = x[c, t]
-            h = h * a[c, t] + out[c, t]
-            out[c, t] = h
-
-
-def previous_results(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
-    for c in range(x.shape[0]):
-        h = 1.0
-        for t in range(1, x.shape[1]):
-            h = h * a[c, t] + 1.0
-            out[c, t] = out[c, t - 1] + h
-
-
 def stored_before(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
     for c in range(x.shape[0]):
         h = out[c, 0]
@@ -397,6 +412,15 @@ def stored_before(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
         for t in range(x.shape[1]):
             h = h * a[c, t] + 1.0
             out[c, t] = h
+
+
+def read_before_and_after(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        h, first = 1.0, out[c, 0]
+        for t in range(x.shape[1]):
+            h = h * a[c, t] + x[c, t]
+            out[c, t] = h + first
+        out[c, 1] += first
 
 
 def last_of_another(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
@@ -494,9 +518,8 @@ OTHERS = [
     rounded,
     neighbouring_items,
     items_by_one_another,
-    what_it_stored,
-    previous_results,
     stored_before,
+    read_before_and_after,
     last_of_another,
     starting_anywhere,
     ending_anywhere,
