@@ -25,6 +25,7 @@ from brickwork.analysis.scalars import Symbols, live_after_loops
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Apply,
     Assign,
@@ -78,10 +79,13 @@ def unswitch_nests(block: Block, analysis: Analysis) -> Block:
 
     def visit(statement: Statement) -> Block:
         match statement:
-            case For(body=(If(condition=condition, otherwise=()) as found,)) if _runs_in_parallel(
-                statement, analysis
-            ) and _may_be_asked_around(condition, changing):
-                return (replace(found, then=visit(replace(statement, body=found.then))),)
+            case For(body=(*heads, If(condition=condition, otherwise=()) as found)) if (
+                all(isinstance(item, Assign) for item in heads)
+                and not effects(heads).draws
+                and _runs_in_parallel(statement, analysis)
+                and _may_be_asked_around(condition, changing)
+            ):
+                return (replace(found, then=visit(replace(statement, body=(*heads, *found.then)))),)
             case _:
                 return (statement,)
 

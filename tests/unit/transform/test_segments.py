@@ -62,6 +62,15 @@ def from_the_second_on(x: Tensor, ends: Tensor, w: Tensor, y: Tensor) -> None:
                 y[i, j] = s
 
 
+def in_place(x: Tensor, ends: Tensor, w: Tensor, y: Tensor) -> None:
+    """Elements become variables where the loop that adds to them has iterations, which is asked around all segments."""
+    for b in range(w.shape[0]):
+        for i in range(ends[b], ends[b + 1]):
+            for k in range(x.shape[1]):
+                for j in range(w.shape[2]):
+                    y[i, j] += x[i, k] * w[b, k, j]
+
+
 def of_pairs(x: Tensor, ends: Tensor, w: Tensor, y: Tensor) -> None:
     """Segments are not next to each other: there may be as many tiles as rows more."""
     for b in range(w.shape[0] // 2):
@@ -84,7 +93,7 @@ def of_two(x: Tensor, ends: Tensor, w: Tensor, y: Tensor) -> None:
                 y[i, j] = s
 
 
-SEGMENTS = (product, along_memory, leaning, from_the_second_on)
+SEGMENTS = (product, along_memory, leaning, from_the_second_on, in_place)
 OTHERS = (of_pairs, of_two)
 
 
