@@ -25,6 +25,7 @@ from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, INT64, value_dtype
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
+    Allocate,
     Ascending,
     Assign,
     Block,
@@ -36,12 +37,13 @@ from brickwork.ir.nodes import (
     Load,
     Program,
     Read,
+    Return,
     Size,
     Statement,
     Symbol,
     Tensor,
 )
-from brickwork.ir.walk import read_symbols, rewrite_statements, statements, substitute
+from brickwork.ir.walk import read_symbols, rewrite_statements, statements, substitute, walk
 from brickwork.legality import legality
 from brickwork.target.target import Target
 from brickwork.transform.autodiff.gather_versions import copied
@@ -50,6 +52,7 @@ from brickwork.transform.free_variables import fresh_names, with_body
 from brickwork.transform.interchange import interchange
 from brickwork.transform.nests_apart import Changed, with_each
 from brickwork.transform.scratch import Names, names_of
+from brickwork.transform.sums_of_rows import with_sums_of_rows
 
 TEST = "_rows"
 """Ends the name of a kernel that tests whether elements ascend."""
@@ -67,9 +70,22 @@ def with_ascending_rows(program: Program, target: Target) -> tuple[Program, dict
     def change(launch: Launch) -> Changed | None:
         found = _ascending(launch.kernel, target)
         other = {f"{launch.kernel.name}{IN_ORDER}": OTHERWISE}
-        return None if found is None else (_apart(launch, *found, names), other)
+        unread = _unread(program, launch) if target.matrix else frozenset[Tensor]()
+        return None if found is None else (_apart(launch, *found, names, unread), other)
 
     return with_each(program, change)
+
+
+@legality
+def _unread(program: Program, launch: Launch) -> frozenset[Tensor]:
+    """Return the tensors of a program that nothing after a launch reads, of those that it makes."""
+    if launch not in program.body or effects(program.body).rebinds:
+        return frozenset()
+    place = program.body.index(launch)
+    later = {node.tensor for node in walk(program.body[place + 1 :]) if isinstance(node, Load | Size)}
+    later |= {tensor for node in walk(program.body[place + 1 :]) if isinstance(node, Return) for tensor in node.tensors}
+    made = {node.tensor for node in program.body[:place] if isinstance(node, Allocate)}
+    return frozenset(made - later)
 
 
 # ---------------------------------------------------------------- what is tested
@@ -158,7 +174,9 @@ def _sizes(row: Loop, accesses: Sequence[Access]) -> Iterator[Size]:
 # ---------------------------------------------------------------- the kernels
 
 
-def _apart(launch: Launch, tested: Sequence[Ascending], many: Expression | None, names: Names) -> Block:
+def _apart(
+    launch: Launch, tested: Sequence[Ascending], many: Expression | None, names: Names, unread: frozenset[Tensor]
+) -> Block:
     """Return what tests whether elements ascend, and the kernels for those that do and that do not.
 
     Where there are not `many` elements nothing is tested.
@@ -174,7 +192,9 @@ def _apart(launch: Launch, tested: Sequence[Ascending], many: Expression | None,
     )
     facts = (*_has_answer(answer), *kernel.facts)
     test = Kernel(name=f"{kernel.name}{TEST}", tensors=(), scalars=(), facts=(), body=())
-    ascending = replace(_where(kernel, answer, "eq"), ascending=tuple(tested))
+    sure = replace(kernel, ascending=tuple(tested))
+    sure = with_sums_of_rows(sure, analyse(sure), unread, names) if unread else sure
+    ascending = _where(sure, answer, "eq")
     other = replace(_where(_exchanged(kernel, names), answer, "ne"), name=f"{kernel.name}{IN_ORDER}")
     if many is not None:
         body = (If(condition=many, then=body),)

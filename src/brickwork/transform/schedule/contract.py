@@ -67,12 +67,12 @@ from brickwork.target.matrix import (
     Form,
 )
 from brickwork.target.target import Target
-from brickwork.transform.schedule.contract_loops import levelled, longest, opened, tiles, windows
+from brickwork.transform.schedule.contract_loops import asked_around, levelled, longest, opened, tiles, windows
 from brickwork.transform.schedule.grid import GridPlanner
 from brickwork.transform.schedule.lengths import lengths_in
 from brickwork.transform.schedule.register_tile import TilePlanner, tile_conditions
 from brickwork.transform.schedule.schedule import Contract, Schedule, Verb, planned
-from brickwork.transform.schedule.segments import Segments, headed, segments_of
+from brickwork.transform.schedule.segments import Segments, headed, segments_of, sunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,9 +230,9 @@ class ContractionPlanner(TilePlanner):
     @legality
     def contracted(self, loop: For) -> Nest | None:
         """Return the contraction of a nest, if there is one."""
-        around, heads, inner = self.segmented(loop)
+        around, heads, inner, body = self.segmented(loop)
         band = (*around, *inner)
-        body = opened(band[-1].body)
+        body = opened(asked_around(body, inner)[1])
         if self.keeps_order(band):
             return None
         groups = grouped(body, [node.index for node in inner])
@@ -266,14 +266,16 @@ class ContractionPlanner(TilePlanner):
         total = build.product([*terms.values()])
         return Nest(band, rows, columns, depth, found, total, terms[depth.index], wide, heads, own)
 
-    def segmented(self, loop: For) -> tuple[tuple[For, ...], Block, tuple[For, ...]]:
-        """Return the loops around what a nest assigns once for its rows and columns, that, and the other loops."""
+    def segmented(self, loop: For) -> tuple[tuple[For, ...], Block, tuple[For, ...], Block]:
+        """Return the loops around what a nest assigns first, that, the other loops, and their body."""
         band = (*self.rectangle(loop),)
         match headed(band[-1].body):
             case (heads, inner) if self.accumulates(inner, set()):
-                return band, heads, (*self.rectangle(inner),)
+                others = (*self.rectangle(inner),)
+                return band, heads, others, others[-1].body
             case _:
-                return (), (), band
+                count, heads, body = sunk(band)
+                return band[:count], heads, band[count:], body
 
     def lengths_of_their_own(self, body: Block, band: Sequence[For]) -> frozenset[Symbol]:
         """Return short outermost loops of which each iteration has sums of another length: a tile has one for all."""

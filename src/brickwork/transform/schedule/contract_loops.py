@@ -21,7 +21,7 @@ from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.matrix import RASTER
 from brickwork.transform.schedule.schedule import Contract
-from brickwork.transform.schedule.segments import Segments, headed, segments_of
+from brickwork.transform.schedule.segments import Segments, headed, segments_of, sunk
 
 
 @legality
@@ -48,6 +48,18 @@ def opened(body: Block) -> Block:
     if len(values) < len(before) or any(isinstance(node, Load) for node in walk(values)):
         return body
     return (*before, *_where(condition, (total,)), *(_where(condition, after) if after else ()))
+
+
+@legality
+def asked_around(body: Block, band: Sequence[For]) -> tuple[Expression | None, Block]:
+    """Return the condition around a nest's body that is the same in all of its iterations, and what it is around."""
+    match body:
+        case (If(condition=condition, then=then, otherwise=()),) if not read_symbols(condition) & (
+            assigned_symbols(then) | {loop.index for loop in band}
+        ):
+            return condition, then
+        case _:
+            return None, body
 
 
 @legality
@@ -133,9 +145,14 @@ def contract(loop: For, directive: Contract, analysis: Analysis, numbers: Iterat
                 break
     if not names <= {node.index for node in band}:
         raise TypeError("the loops of a contraction stand directly in one another")
+    body = band[-1].body
+    if not around:
+        count, heads, body = sunk(band)
+        around = band[:count]
     segments = [segments_of(around, heads, node, analysis) for node in band if around and node.index in names]
     own = next((each for each in segments if each is not None), None)
-    body = _marked(levelled(opened(band[-1].body), band, sides, own), directive, analysis)
+    condition, body = asked_around(body, band[len(around) :])
+    body = _marked(levelled(opened(body), band, sides, own), directive, analysis)
     rows, columns = ([node for node in band if node.index in group] for group in (directive.rows, directive.columns))
     roles = [Role.CHUNKED_TILE if chunked else Role.TILE for chunked in directive.chunked]
     inner, across = _tiled(columns, directive.width, roles[1], body, numbers, own)
@@ -145,6 +162,7 @@ def contract(loop: For, directive: Contract, analysis: Analysis, numbers: Iterat
         # A tile beyond the last rows of a segment is none.
         begin, end = next((node.start, own.row.stop) for node in (outer, inner) if node.index == own.row.index)
         tile = _where(build.apply("lt", begin, end), tile)
+    tile = tile if condition is None else _where(condition, tile)
     place = Symbol("tile", next(numbers), INT64)
     result = For(
         index=place,

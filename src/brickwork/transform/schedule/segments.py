@@ -15,12 +15,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
+from itertools import takewhile
 
 from brickwork.analysis.polynomial import cofactor, number, of_atom
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import Assign, Block, Expression, For, Load, Read, Symbol, While
+from brickwork.ir.nodes import Assign, Block, Expression, For, Load, Read, Statement, Symbol, While
 from brickwork.ir.walk import assigned_symbols, read_symbols, substitute
 from brickwork.legality import legality
 from brickwork.records import dataclass
@@ -86,6 +87,25 @@ def headed(body: Block) -> tuple[Block, For] | None:
             return tuple(heads), inner
         case _:
             return None
+
+
+@legality
+def sunk(band: Sequence[For]) -> tuple[int, Block, Block]:
+    """Return how many loops of a nest elements go with that its body reads first, what reads them, and the rest.
+
+    What the outermost loops alone say, as where a segment begins, may be asked once for all of the others.
+    """
+    body = band[-1].body
+    heads = tuple(takewhile(_reads_number, body))
+    read, own = read_symbols(heads), assigned_symbols(heads)
+    count = max((place for place, loop in enumerate(band, 1) if loop.index in read), default=0)
+    if not heads or not 0 < count < len(band) or read & own or assigned_symbols(body[len(heads) :]) & own:
+        return 0, (), body
+    return count, heads, body[len(heads) :]
+
+
+def _reads_number(statement: Statement) -> bool:
+    return isinstance(statement, Assign) and statement.symbol.dtype is INT64 and isinstance(statement.value, Load)
 
 
 @legality
