@@ -30,7 +30,7 @@ from brickwork.legality import legality
 from brickwork.records import dataclass
 
 LARGEST = 64
-"""Nodes of a value beyond which it is not kept: a chain of doublings would grow without end."""
+"""Nodes of a value beyond which it stands nowhere again: a chain of doublings would grow without end."""
 
 
 @dataclass(frozen=True, slots=True)

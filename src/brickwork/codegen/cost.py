@@ -14,9 +14,7 @@ from brickwork.codegen.sleef import FUNCTIONS
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Apply, Block, For, If, Load, Node, Random, Role, Symbol, While
 from brickwork.ir.walk import assigned_symbols, children, read_symbols, walk
-
-UNKNOWN_TRIPS = 16.0
-"""Assumed iterations of a loop whose bounds are not known outside."""
+from brickwork.transform.schedule.planner import DEPTH_WEIGHT
 
 
 def emit_cost(state: State, block: Block, indices: Mapping[Symbol, tuple[str, str]]) -> str:
@@ -49,7 +47,7 @@ def _block_cost(state: State, block: Block) -> str:
                 parts.append(state.writer.emit(f"call double @llvm.maxnum.f64(double {arms[0]}, double {arms[1]})"))
             case While():
                 body = _block_cost(state, (*statement.prelude, *statement.body))
-                parts.append(state.writer.emit(f"fmul double {body}, {UNKNOWN_TRIPS}"))
+                parts.append(state.writer.emit(f"fmul double {body}, {DEPTH_WEIGHT}"))
             case _:
                 straight += _node_cost(statement)
     total = f"{straight:.1f}"
@@ -61,7 +59,7 @@ def _block_cost(state: State, block: Block) -> str:
 def _loop_cost(state: State, loop: For) -> str:
     emit, known = state.writer.emit, {*state.values, *state.slots, *state.layout.scalars}
     bounds = (loop.start, loop.stop)
-    trips = f"{UNKNOWN_TRIPS}"
+    trips = f"{DEPTH_WEIGHT}"
     inner = state.inner()
     if read_symbols(bounds) <= known:
         start, stop = emit_scalar(state, loop.start), emit_scalar(state, loop.stop)

@@ -22,9 +22,7 @@ from brickwork.codegen.windows import windows as found_windows
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Apply, Block, Constant, For, Load, Role, While
 from brickwork.ir.walk import walk
-
-LARGE_BODY = 400
-"""Bodies of more nodes are emitted once, under a mask, instead of once without and once with one."""
+from brickwork.transform.schedule.planner import LARGE_BODY
 
 MOST_STAGGERED = 16
 """Most iterations that are written out for lanes of a thread that end one after the other."""

@@ -18,8 +18,7 @@ from brickwork.legality import legality
 
 _LEAST, _MOST = -(2**31), 2**31 - 1
 _BITS = 64
-_LARGEST_MULTIPLE = 1 << 20
-_MOST_FOLDED = 1 << 20
+_LARGEST = 1 << 20
 """Constants up to this keep offsets into narrow tensors within 32 bits, wherever in a sum they are added."""
 _BINARY = re.compile(
     r"(add|sub|mul|sdiv|udiv|srem|urem|shl|ashr|and) (?:nsw |nuw |exact )*(i64|<\d+ x i64>) (.+), "
@@ -167,7 +166,7 @@ class NarrowingWriter(FunctionWriter):
             total = before * after if second == "0" and first != "0" else 0
         else:
             total = before + after if operation == "add" else before - after
-        if not (before or after) or abs(total) > _MOST_FOLDED or (operation == "mul" and not total):
+        if not (before or after) or abs(total) > _LARGEST or (operation == "mul" and not total):
             return None
         with self._plain():
             root = self._root(operation, first, second, after)
@@ -289,8 +288,8 @@ def _is_mask(known: Known) -> bool:
 
 
 def _exactly(value: int) -> Known:
-    multiple = value & -value if value else _LARGEST_MULTIPLE
-    return Known(value, value, min(multiple, _LARGEST_MULTIPLE))
+    multiple = value & -value if value else _LARGEST
+    return Known(value, value, min(multiple, _LARGEST))
 
 
 @legality
@@ -309,7 +308,7 @@ def _result(operation: str, left: Known, right: Known) -> Known:
         case "mul":
             corners = [a * b for a in (left.low, left.high) for b in (right.low, right.high)]
             low, high = min(corners), max(corners)
-            multiple = min(left.multiple * right.multiple, _LARGEST_MULTIPLE)
+            multiple = min(left.multiple * right.multiple, _LARGEST)
         case "sdiv" | "udiv" if left.low >= 0 and right.low >= 0:
             low, high = left.low // max(right.high, 1), left.high // max(right.low, 1)
         case "sdiv" if left.low > ANYTHING.low:

@@ -17,7 +17,7 @@ from brickwork.ir.dtypes import INT64
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Block, Constant, For, Reduction, Role, Statement, While, joined_together
 from brickwork.ir.walk import rewrite_statements, statements
-from brickwork.transform.schedule.planner import FEW
+from brickwork.transform.schedule.planner import FEW, LARGE_BODY
 
 
 def emit_vector(state: State, loop: For, bounds: tuple[Value, ...], emit_block: loops.EmitBlock) -> None:
@@ -35,7 +35,7 @@ def emit_vector(state: State, loop: For, bounds: tuple[Value, ...], emit_block: 
     head, body, latch, rest, tail, done = (
         writer.label(stem) for stem in ("vector", "lanes", "next", "rest", "tail", "done")
     )
-    twice = statement_count(loop.body) < loops.LARGE_BODY
+    twice = statement_count(loop.body) < LARGE_BODY
     writer.place(head)
     first = writer.load("i64", counter)
     left = writer.emit(f"sub i64 {stop}, {first}")

@@ -40,14 +40,13 @@ from brickwork.ir.walk import NodeType, read_symbols, rewrite, statements, walk
 from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 from brickwork.transform.guard import conjunction
+from brickwork.transform.schedule.planner import FEW
 
 LEAF = 2**40
 """What is added up or multiplied is tested to lie within plus or minus this, so that no sum of it wraps."""
 MOST = 2**62
 WHOLE = 2**63
 """The limit of what is not tested to be small."""
-SHORT = 8
-"""A loop of so many iterations does not count as one."""
 TEST_LIMIT = 24
 """Comparisons of a test beyond which checking is thought cheaper."""
 
@@ -79,7 +78,7 @@ def _is_innermost(loop: For) -> bool:
 
 def _is_short(loop: For) -> bool:
     length = build.sub(loop.stop, loop.start)
-    return isinstance(length, Constant) and length.value <= SHORT
+    return isinstance(length, Constant) and length.value <= FEW
 
 
 def _versions(loop: For, *, grid: bool) -> Statement:

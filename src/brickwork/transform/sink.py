@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from brickwork.analysis.definitions import LARGEST
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.effects import effects
@@ -29,9 +30,6 @@ from brickwork.ir.nodes import (
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements, walk
 from brickwork.legality import legality
 from brickwork.transform.schedule.planner import is_long_computation
-
-CHEAP = 64
-"""Nodes of what may be computed again in each iteration of an inner loop."""
 
 
 def sink(block: Block, analysis: Analysis) -> Block:
@@ -106,4 +104,4 @@ def _may_sink(loop: For, inner: For, analysis: Analysis) -> bool:
 
 def _is_cheap(block: Sequence[Statement]) -> bool:
     nodes = [*walk(block)]
-    return len(nodes) <= CHEAP and not any(map(is_long_computation, nodes))
+    return len(nodes) <= LARGEST and not any(map(is_long_computation, nodes))

@@ -49,6 +49,7 @@ from brickwork.ir.walk import assigned_symbols, rewrite_statements, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.autodiff.locations import with_locations
+from brickwork.transform.autodiff.shorter_tapes import MOST_BYTES
 from brickwork.transform.autodiff.step_lists import (
     Item,
     digit,
@@ -68,9 +69,6 @@ _ROOMS = (32, 16, 8, 4)
 
 _BITS = 20
 """Binary digits of the positions that are kept: in a longer loop each 2 ** 20 steps begin at its beginning."""
-
-_BYTES = 16384
-"""Most bytes of all lists of a loop: each thread of a device has them, of whose memory 512 KiB are its own."""
 
 
 def keep_steps(block: Block, names: Names) -> Block:
@@ -137,7 +135,7 @@ def _again(loop: For, counts: Counter[Symbol]) -> _Again | None:
 def _room(state: Sequence[Item]) -> int | None:
     """Return how many places a digit has, if the lists are small enough with any."""
     size = sum(dtype_of(item).size * math.prod(sizes_of(item)) for item in state)
-    return next((room for room in _ROOMS if size * (room * _levels(room) + 1) <= _BYTES), None)
+    return next((room for room in _ROOMS if size * (room * _levels(room) + 1) <= MOST_BYTES), None)
 
 
 @legality

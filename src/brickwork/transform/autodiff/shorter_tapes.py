@@ -73,8 +73,8 @@ _STEPS = (64, 32, 16, 8, 4)
 _NEAR = 4096
 """Bytes of the steps in between: a block of 32 threads has them in the 128 KiB that a first cache has at least."""
 
-_MOST = 16384
-"""Most bytes of these steps."""
+MOST_BYTES = 16384
+"""Most bytes of the steps of a loop that a thread keeps: of a device's memory 512 KiB are its own."""
 
 _FEW = 32
 """Bytes of a step whose tape stays."""
@@ -174,7 +174,7 @@ def _taped(
     found = _Taped(
         loop, back, tuple(tapes), axis, front, allocated[tapes[0]].sizes[: axis + 1], known, _state(loop), steps
     )
-    pays = size > _FEW and size * steps <= _MOST
+    pays = size > _FEW and size * steps <= MOST_BYTES
     return found if pays and _may_be_run_again(found, between, accesses) else None
 
 

@@ -37,6 +37,7 @@ from brickwork.transform.schedule.grid import grid_schedule
 from brickwork.transform.schedule.lane_costs import lanes_pay, strays
 from brickwork.transform.schedule.lengths import lengths_in
 from brickwork.transform.schedule.planner import (
+    JAMMED,
     Planner,
     access_cost,
     drifts,
@@ -78,8 +79,6 @@ ACCUMULATORS = 4
 """Vectors a lane set spans where an inner loop accumulates, to hide the latency of a multiply-add."""
 FUNCTION_VECTORS = 2
 """Vectors a lane set spans where functions of floats or random numbers are computed, to hide their latency."""
-JAMMED = 4
-"""Iterations of an outer loop that run together where they share vectors that an accumulating loop reads."""
 JAMMED_ACCUMULATORS = 2
 """Vectors a lane set spans then: with `JAMMED` iterations, as many as hide the latency and fit the registers."""
 

@@ -40,6 +40,8 @@ from brickwork.transform.schedule.lengths import lengths_in
 from brickwork.transform.schedule.lockstep import runs_in_lockstep
 from brickwork.transform.schedule.planner import (
     DEPTH_WEIGHT,
+    JAMMED,
+    LARGE_BODY,
     NEIGHBOUR,
     Planner,
     access_cost,
@@ -68,14 +70,10 @@ from brickwork.transform.verbs.fuse import find_flat
 MOST_LANES = 8
 DRAWN_LANES = 4
 """Numbers that one block of the random generator makes."""
-JAMMED = 4
-"""Iterations of an outer loop that run together where they share what they read, or its lines."""
 UNROLLED = 8
 """Turns of an accumulating loop that are written out where they read neighbours."""
 UNROLLED_TOGETHER = 4
 """The same where iterations run together: they need registers, too."""
-LARGE_STEP = 400
-"""Nodes of an iteration of a recurrence that is too large to be written out; chosen, not measured."""
 LIGHT_PIECE = 4096
 """Least iterations for a block of threads that accumulates."""
 
@@ -224,8 +222,8 @@ class GridPlanner(SharingPlanner):
         inside = [*walk(loop.body)]
         if any(isinstance(node, Check | While | Break | Continue | Random) for node in inside):
             return False
-        counts = [trip_count(node) or LARGE_STEP for node in inside if isinstance(node, For)]
-        return len(inside) * prod(counts) <= LARGE_STEP
+        counts = [trip_count(node) or LARGE_BODY for node in inside if isinstance(node, For)]
+        return len(inside) * prod(counts) <= LARGE_BODY
 
     def access_cost(self, access: Access, vectors: set[Symbol]) -> float:
         """Return about how long neighbouring threads take for an access: each for its own where they set out apart."""

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import product
 
+from brickwork.analysis.definitions import LARGEST
 from brickwork.analysis.polynomial import SIZE_LIMIT
 from brickwork.ir import build
 from brickwork.ir.answers import Answers
@@ -27,8 +28,6 @@ _Product = tuple[Expression, ...]
 _Sum = dict[_Product, int]
 DEEPEST = 8
 """Definitions, one in terms of another, that are followed."""
-LARGEST = 64
-"""Nodes of an expression beyond which no definition is put into it, and products beyond which none is written out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,9 @@ from brickwork.ir.nodes import Block, Expression, For, If, While
 from brickwork.ir.walk import assigned_symbols, read_symbols, statements
 from brickwork.records import dataclass
 from brickwork.target.target import Target
-from brickwork.transform.schedule.grid import JAMMED, GridPlanner
+from brickwork.transform.schedule.grid import GridPlanner
 from brickwork.transform.schedule.lengths import lengths_in
-from brickwork.transform.schedule.planner import NEIGHBOUR, access_cost, varies_with
+from brickwork.transform.schedule.planner import JAMMED, NEIGHBOUR, access_cost, varies_with
 from brickwork.transform.schedule.register_tile import outermost
 from brickwork.transform.schedule.schedule import Bind, Level, Reorder, Schedule, Unroll, Verb, planned
 

@@ -64,7 +64,11 @@ FEW = 8
 NEIGHBOUR = 1 / 8
 """What a read costs in lanes, of which each reads the element after the one before."""
 DEPTH_WEIGHT = 16.0
-"""How often an inner loop is taken to run."""
+"""How often an inner loop is taken to run, also for the work of a nest where only data tell."""
+JAMMED = 4
+"""Iterations of an outer loop that run together where they share what they read, or its lines."""
+LARGE_BODY = 400
+"""Nodes of a body that is too large to be written out more than once; chosen, not measured."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,9 +49,9 @@ from brickwork.ir.walk import (
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
-from brickwork.transform.schedule.grid import JAMMED, GridPlanner
+from brickwork.transform.schedule.grid import GridPlanner
 from brickwork.transform.schedule.lengths import lengths_in
-from brickwork.transform.schedule.planner import DEPTH_WEIGHT, is_long_computation, trip_count, varies_with
+from brickwork.transform.schedule.planner import DEPTH_WEIGHT, JAMMED, is_long_computation, trip_count, varies_with
 from brickwork.transform.schedule.register_tile import outermost
 from brickwork.transform.schedule.schedule import Reorder, Schedule, Unroll, Verb, planned
 from brickwork.transform.schedule.tile import is_cheap

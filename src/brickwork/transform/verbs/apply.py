@@ -3,7 +3,7 @@
 Of an innermost loop that stands in another and is shared out, or accumulates in lanes, a version in order is kept for
 few iterations: setting out would take longer than they do. Which one runs depends on the length alone.
 
-    vector for i in range(a, b): s += x[i]   ->   if b - a < SHORT: vector of one lane for i in range(a, b): s += x[i]
+    vector for i in range(a, b): s += x[i]   ->   if b - a < FEW: vector of one lane for i in range(a, b): s += x[i]
                                                   else: vector for i in range(a, b): s += x[i]
 """
 
@@ -19,7 +19,7 @@ from brickwork.ir.walk import rewrite_loops, statements, unused_number
 from brickwork.transform.schedule.contract_loops import contract
 from brickwork.transform.schedule.lockstep import with_barriers_in_blocks
 from brickwork.transform.schedule.panel_loops import pack
-from brickwork.transform.schedule.planner import is_apart
+from brickwork.transform.schedule.planner import FEW, is_apart
 from brickwork.transform.schedule.schedule import (
     CHUNK_NUMBERS,
     Bind,
@@ -35,10 +35,8 @@ from brickwork.transform.schedule.schedule import (
 from brickwork.transform.verbs import bind, fuse, reorder, rfactor, split, unroll
 from brickwork.transform.verbs.context import Context
 
-SHORT = 8
-"""Fewer iterations than these run in order where a loop is begun many times."""
 SHORT_APART = 32
-"""The same where lanes read elements that lie apart, which processors do one by one."""
+"""As many iterations as `FEW` where lanes read elements that lie apart, which processors do one by one."""
 
 
 def apply_schedule(
@@ -84,7 +82,7 @@ def _is_often_short(block: Block, index: Symbol, schedule: Schedule, analysis: A
     """Whether a loop is an innermost one that others run again and again, and may then be short."""
     verdict = analysis.loops.get(index)  # none of a loop that a verb made
     sums = verdict is not None and bool(verdict.reductions)
-    accumulates = schedule.width(index) >= SHORT and sums and not schedule.threads(index)
+    accumulates = schedule.width(index) >= FEW and sums and not schedule.threads(index)
     chunked = schedule.chunk(index) and schedule.width(index) > 1
     if schedule.flat(index) or not (accumulates or chunked):
         return False
@@ -111,7 +109,7 @@ def _may_be_short(loop: For) -> bool:
 def _unless_short(block: Block, index: Symbol, analysis: Analysis) -> Block:
     """Return the block with a version of a loop in one lane for few iterations."""
     ends = (access for access in analysis.accesses if access.loops and access.loops[-1].node.index == index)
-    least = SHORT_APART if any(is_apart(access, index) for access in ends) else SHORT
+    least = SHORT_APART if any(is_apart(access, index) for access in ends) else FEW
 
     def change(loop: For) -> Block:
         few = build.apply("lt", build.sub(loop.stop, loop.start), build.integer(least))
