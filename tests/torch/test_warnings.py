@@ -165,7 +165,8 @@ def test_a_loop_in_one_thread_of_a_gpu_is_told_once_and_again_from_a_warm_cache(
         cache.forget()
         operator = bw.op("bwwarn::running")(running)
         (found,) = told(lambda: operator.warmup(torch.ones(3), device="sm_90"))
-        assert "one thread of the GPU runs the loop over 'i' in order, because 'x', assigned at line" in str(found.message)
+        text = str(found.message)
+        assert "one thread of the GPU runs the loop over 'i' in order, because 'x', assigned at line" in text
         assert (found.filename, found.lineno) == (__file__, operator.definition.loc.line + 1)
         assert not told(lambda: operator.warmup(torch.ones(3, dtype=torch.float64), device="sm_90"))
     assert operator.stats().specialisations[0].cached
