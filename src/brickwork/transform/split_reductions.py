@@ -35,6 +35,7 @@ from brickwork.ir.operators import OPERATORS
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements
 from brickwork.legality import legality
 from brickwork.records import dataclass
+from brickwork.target.target import WARP
 from brickwork.transform.host_device_partition import Partition
 from brickwork.transform.schedule.contract_loops import longest
 from brickwork.transform.schedule.lengths import by_axes
@@ -69,7 +70,9 @@ TILES = Limits(few=1 << 18, least=DEEP.least, unit=1, enough=1 << 19, most=64, j
 TOGETHER = replace(TILES, few=DEEP.few, least=THREADS.least)
 """Of nests whose threads have iterations of an outer loop together, and accumulate in one loop."""
 BLOCKS = Limits(few=256, least=8192, unit=1024, enough=2048, most=1024)
-"""Of nests whose iterations are for a block each."""
+"""Of nests whose iterations are for a block each, which accumulates in its threads."""
+WARPS = replace(BLOCKS, least=BLOCKS.least // WARP, unit=BLOCKS.unit // WARP)
+"""Of such nests that accumulate in warps, whose threads share out what is inside."""
 JOINED_LANES = 4
 """Most lanes of a thread that joins pieces: what neighbours read lies together."""
 
@@ -174,7 +177,7 @@ def unless(flag: Tensor, block: Block, names: Names) -> Block:
 def _limits(last: For, loop: For) -> Limits:
     """Return what is cut of a nest whose `last` loop has iterations that accumulate in a loop."""
     if last.role is not Role.PARALLEL:
-        return BLOCKS
+        return WARPS if loop.role is Role.WARP else BLOCKS
     inside = [node for node in statements(loop.body) if isinstance(node, For)]
     if any(node.unrolled >= UNROLLED for node in inside):
         return TILES

@@ -28,6 +28,7 @@ def low_limits(monkeypatch):
     monkeypatch.setattr(split_reductions, "DEEP", split_reductions.Limits(few=7, least=2, unit=1, enough=12, most=3))
     monkeypatch.setattr(split_reductions, "TOGETHER", split_reductions.Limits(3, 3, 1, 9, 3, Role.PARALLEL))
     monkeypatch.setattr(split_reductions, "BLOCKS", split_reductions.Limits(few=8, least=4, unit=2, enough=12, most=3))
+    monkeypatch.setattr(split_reductions, "WARPS", split_reductions.Limits(few=6, least=5, unit=3, enough=12, most=3))
 
 
 def pieces_of(function, *arguments):
@@ -294,6 +295,23 @@ def shared(x: torch.Tensor, out: torch.Tensor) -> None:
             out[i, j] = s
 
 
+def nearest(x: torch.Tensor, out: torch.Tensor) -> None:
+    for i in range(x.shape[0]):
+        total = 0.0
+        for j in range(x.shape[1]):
+            best = 9.0
+            for k in range(x.shape[1]):
+                if k != j:
+                    best = min(best, abs(x[i, j] - x[i, k]))
+            total += best
+        for k in range(x.shape[1]):
+            most = 0.0
+            for j in range(x.shape[1]):
+                most = max(most, x[i, j] * x[i, k])
+            total += most
+        out[i] = total
+
+
 def one_row(x: torch.Tensor, out: torch.Tensor) -> None:
     for j in range(out.shape[0]):
         for i in range(x.shape[1]):
@@ -308,6 +326,7 @@ def one_row(x: torch.Tensor, out: torch.Tensor) -> None:
         (planes, (1, 0, 2), 2),
         (deep, (1, 0), 1),
         (one_row, (0, 1), 1),
+        (nearest, (0, 1), 1),
         (shared, (1, 2), 2),
         (samples, (1, 2, 0), 1),
         (samples, (2, 1, 0), 1),
@@ -405,6 +424,17 @@ def test_loops_of_loops_are_cut_into_shorter_pieces():
     choices = [node for node in walk(program) if isinstance(node, If) and isinstance(node.then[0], Allocate)]
     limits = [{item.value for item in walk(choice.condition) if isinstance(item, Constant)} for choice in choices]
     assert any({2 * split_reductions.DEEP.least, split_reductions.DEEP.few} <= each for each in limits)
+
+
+def test_warps_are_cut_into_shorter_pieces():
+    program = pieces_of(nearest, torch.ones(3, 5), torch.ones(3))
+    assert set(parts_of(program)) == {2}
+    warps = [node for piece in _loops(program, "piece") for node in walk(piece) if isinstance(node, For)]
+    warps = [node for node in warps if node.role is Role.WARP and not isinstance(node.start, Constant)]
+    assert {node.index.name for node in warps} == {"j", "k"}
+    choices = [node for node in walk(program) if isinstance(node, If) and isinstance(node.then[0], Allocate)]
+    limits = [{item.value for item in walk(choice.condition) if isinstance(item, Constant)} for choice in choices]
+    assert any({2 * split_reductions.WARPS.least, split_reductions.WARPS.few} <= each for each in limits)
 
 
 def test_threads_that_share_what_they_read_are_cut_while_they_are_few():
