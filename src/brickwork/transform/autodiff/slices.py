@@ -145,8 +145,9 @@ def accumulations(
         if isinstance(node, Load | Store) and not node.tensor.is_local:
             touched.setdefault(node.tensor, []).append(node)
     chosen = {
-        tensor: _apart([place.store for place, _ in found], touched.get(tensor, ()), are_others)
+        tensor: _apart([place.store for place, _ in found], touched[tensor], are_others)
         for tensor, found in result.items()
+        if tensor in touched
     }
     return {
         tensor: [item for item in result[tensor] if item[0].store in left] for tensor, left in chosen.items() if left
@@ -163,7 +164,7 @@ def _apart(
 
     An update that something meets is such a read and store itself.
     """
-    while updates and touched:
+    while True:
         numbers = {store.access for store in updates}
         own = {node.access for store in updates if (node := _element(store)) is not None}
         rest = [node.access for node in touched if node.access not in own | numbers]
@@ -173,7 +174,6 @@ def _apart(
         if len(left) == len(updates):
             return updates
         updates = left
-    return ()
 
 
 def _element(store: Store) -> Load | None:
