@@ -80,3 +80,66 @@ def test_messages_say_shapes_and_types_as_python_does():
             call(torch.ones(2, 3), torch.ones(2, 1))
         with pytest.raises(AssertionError, match=r"at \(1, 0\)"):
             call(torch.tensor([[1.0], [0.0]]), torch.ones(1, 1))
+
+
+def choices(x: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros(len(x))
+    for i in range(len(x)):
+        for a, b, c in itertools.combinations(range(1, x.shape[1]), 3):
+            out[i] += x[i, a] * x[i, b] + c
+        for v, k in itertools.product(x[i], range(2)):
+            if k > 0:
+                break
+            out[i] += 100 * v
+    for a, b in itertools.pairwise(x[0]):
+        out[0] += abs(a - b)
+    return out
+
+
+def left(x: torch.Tensor) -> torch.Tensor:
+    a, b, out = -1, -2, torch.zeros(3)
+    row = x[0]
+    for a, b in itertools.combinations(range(len(row)), 2):
+        if row[a] < row[b]:
+            continue
+        out[0] += row[a] - row[b]
+        match b:
+            case 3:
+                break
+            case _:
+                out[1] += 1
+        a = 7
+    out[2] = 10 * a + b
+    return out
+
+
+def last(x: torch.Tensor) -> torch.Tensor:
+    a, b, out = -1, -2, torch.zeros(2)
+    for a, b in itertools.product(range(3), range(x.shape[1])):
+        out[0] += a * b
+    for a, b in itertools.combinations(range(x.shape[1]), 2):
+        out[1] += a * b
+    out[1] += 100 * a + 10 * b
+    return out
+
+
+@pytest.mark.parametrize("function", [choices, left, last])
+@pytest.mark.parametrize("columns", [0, 1, 2, 5])
+def test_loops_over_combinations_are_nested_loops(function: Callable[..., Any], columns: int):
+    operator = bw.op(f"spelled::{function.__name__}")(function)
+    x = torch.arange(3.0 * columns).reshape(3, columns).flip(1)
+    torch.testing.assert_close(operator(x), function(x))
+    torch.testing.assert_close(operator.python(x), function(x))
+    assert "host part: native" in operator.explain(x)
+
+
+def test_what_changes_in_a_loop_over_a_product_is_refused():
+    def changed(x: torch.Tensor, n: int) -> torch.Tensor:
+        out = torch.zeros(1)
+        for i, v in itertools.product(range(n), x):
+            n = 2
+            out[0] += i * v
+        return out
+
+    with pytest.raises(bw.CompileError, match="cannot run over"):
+        bw.op("spelled::changed")(changed)

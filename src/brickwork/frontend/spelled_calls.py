@@ -3,6 +3,9 @@
 heapq.nlargest(k, h)                     sorted(h, reverse=True)[:k]
 min(a, b, key=f)                         min((a, b), key=f)
 itertools.product(range(n), range(m))    bw.ndrange(n, m)
+for a, b in itertools.combinations(range(n), 2)    for a in range(n): for b in range(a + 1, n)
+for a, b in itertools.product(x, y)      for a in x: for b in y
+itertools.pairwise(x)                    zip(x, x[1:])
 functools.reduce(f, (g(v) for v in x))   functools.reduce(f, [g(v) for v in x])
 torch.dot(x[i], y)                       x[i] @ y
 d = deque(maxlen=n);  d.append(v)        d = bw.bounded(n);  if len(d) == n: d.pop(0);  d.append(v)
@@ -14,13 +17,16 @@ from __future__ import annotations
 import ast
 import collections
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeGuard
 
 from brickwork.frontend.environment import intrinsic, resolve
 from brickwork.frontend.syntax import all_nodes
 from brickwork.language.loops import bounded, ndrange
 
-NAMES = frozenset({"nsmallest", "nlargest", "product", "reduce", "dot", "inner", "count", "deque"})
+NAMES = frozenset(
+    {"nsmallest", "nlargest", "product", "combinations", "pairwise", "reduce", "dot", "inner", "count", "deque"}
+)
 """How such functions may be called, besides `min` and `max` with a keyword."""
 _NDRANGE, _BOUNDED = "__ndrange__", "__bounded__"
 
@@ -31,7 +37,7 @@ def spell_calls(
     """Spell such calls out in a function; return what their names mean. `captured` is asked where there may be some."""
     if not any(isinstance(item, ast.Call) and _may_be_spelled(item) for item in all_nodes(node)):
         return {}
-    speller = _Calls(captured(), local)
+    speller = _Calls(node, captured(), local)
     node.body = [speller.visit(item) for item in node.body]
     ast.fix_missing_locations(node)
     return speller.names
@@ -46,7 +52,8 @@ def _may_be_spelled(node: ast.Call) -> bool:
 
 
 class _Calls(ast.NodeTransformer):
-    def __init__(self, captured: Mapping[str, object], local: frozenset[str]) -> None:
+    def __init__(self, whole: ast.FunctionDef, captured: Mapping[str, object], local: frozenset[str]) -> None:
+        self._whole = whole
         self._captured = captured
         self._local = local
         self.names: dict[str, object] = {}
@@ -82,6 +89,59 @@ class _Calls(ast.NodeTransformer):
             case _:
                 return node
 
+    def visit_For(self, node: ast.For) -> ast.stmt:
+        """Nest a loop for each thing that combinations and products are made of."""
+        nested = self._nested(node) if not node.orelse else None
+        if nested is None or not _may_be_nested(node, nested):
+            self.generic_visit(node)
+            return node
+        leaves = any(map(_breaks, node.body))
+        copies = [ast.Name(name.id, ast.Load()) for name, _ in nested]
+        if ast.unparse(node.target) != ast.unparse(ast.Tuple(list(copies), ast.Load())):
+            node.body.insert(0, ast.copy_location(ast.Assign([node.target], ast.Tuple(list(copies), ast.Load())), node))
+        for target, source in reversed(nested[1:]):
+            inner = ast.copy_location(ast.For(target, source, node.body, [ast.Continue()] if leaves else []), node)
+            node.body = [inner, ast.Break()] if leaves else [inner]
+        node.target, node.iter = nested[0]
+        ast.fix_missing_locations(node)
+        return self.visit(node)
+
+    def _are_used_elsewhere(self, node: ast.For, names: set[str]) -> bool:
+        """Return whether the variables of a loop are read or stored elsewhere, or stored in its body."""
+        own = {id(item) for item in ast.walk(node) if not _is_store(item)} | {
+            id(item) for item in ast.walk(node.target)
+        }
+        others = {item.id for item in ast.walk(self._whole) if isinstance(item, ast.Name) and id(item) not in own}
+        return not names.isdisjoint(others)
+
+    def _nested(self, node: ast.For) -> list[tuple[ast.Name, ast.expr]] | None:
+        """Return the loops that one over `itertools.combinations` or `product` stands for, with their variables.
+
+        Variables that are used elsewhere, too, get copies: those of outer loops have values where there is no item.
+        """
+        match node:
+            case ast.For(target=ast.Tuple(elts=names), iter=ast.Call(args=arguments, keywords=[]) as call):
+                found = resolve(call.func, self._captured, self._local)
+            case _:
+                return None
+        words = [item.id for item in names if isinstance(item, ast.Name)]
+        if len(words) < max(len(names), 2) or len({*words}) < len(words) or "range" in self._local:
+            return None
+        prefix = "__" if self._are_used_elsewhere(node, {*words}) else ""
+        variables = [ast.Name(prefix + word, ast.Store()) for word in words]
+        if found is itertools.product and len(arguments) == len(names):
+            return [*zip(variables, arguments, strict=True)]
+        match arguments:
+            case [ast.Call(func=ast.Name(id="range"), args=bounds, keywords=[]), ast.Constant(value=count)] if (
+                found is itertools.combinations and count == len(names) and len(bounds) in {1, 2}
+            ):
+                firsts = [ast.BinOp(ast.Name(item.id, ast.Load()), ast.Add(), ast.Constant(1)) for item in variables]
+                starts = [*bounds[:-1], *([] if len(bounds) == 2 else [ast.Constant(0)]), *firsts]
+                calls = [ast.Call(ast.Name("range", ast.Load()), [start, bounds[-1]], []) for start in starts]
+                return [*zip(variables, calls, strict=False)]
+            case _:
+                return None
+
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """Put another call in the place of one."""
         self.generic_visit(node)
@@ -108,6 +168,9 @@ class _Calls(ast.NodeTransformer):
                 node.args[1] = ast.copy_location(ast.ListComp(items.elt, items.generators), items)
             case "torch.dot" | "torch.inner", [left, right] if isinstance(left, _PART) or isinstance(right, _PART):
                 made = ast.BinOp(left, ast.MatMult(), right)
+            case _, [ast.Name() | ast.Subscript() as items] if found is itertools.pairwise and "zip" not in self._local:
+                rest = ast.Subscript(items, ast.Slice(ast.Constant(1)), ast.Load())
+                made = ast.Call(ast.Name("zip", ast.Load()), [items, rest], [])
             case _ if found is itertools.product:
                 made = _ranges(node)
                 self.names |= {} if made is None else {_NDRANGE: ndrange}
@@ -118,6 +181,30 @@ class _Calls(ast.NodeTransformer):
 
 _PART = ast.Subscript
 """What is a row in a loop: of tensors as a whole torch's function is called."""
+
+
+def _breaks(node: ast.AST) -> bool:
+    """Return whether a statement leaves the loop around it."""
+    if isinstance(node, ast.For | ast.While):
+        return any(map(_breaks, node.orelse))
+    return isinstance(node, ast.Break) or any(map(_breaks, ast.iter_child_nodes(node)))
+
+
+def _may_be_nested(node: ast.For, nested: Sequence[tuple[ast.Name, ast.expr]]) -> bool:
+    """Return whether the body changes no name of what the loops run over, which is asked for more often then."""
+    sources = {item.id for _, source in nested for item in ast.walk(source) if isinstance(item, ast.Name)}
+    sources -= {name.id for name, _ in nested}
+    stored = {item.id for part in (node.target, *node.body) for item in all_nodes(part) if _is_store(item)}
+    calls = [item for _, source in nested for item in ast.walk(source) if isinstance(item, ast.Call)]
+    return stored.isdisjoint(sources) and all(_name(item.func) in {"range", "len"} for item in calls)
+
+
+def _is_store(node: ast.AST) -> TypeGuard[ast.Name]:
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+
+
+def _name(node: ast.expr) -> str:
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _counted_bits(node: ast.Call) -> ast.Call | None:
