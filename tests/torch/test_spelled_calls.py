@@ -97,7 +97,8 @@ def choices(x: torch.Tensor) -> torch.Tensor:
 
 
 def left(x: torch.Tensor) -> torch.Tensor:
-    a, b, out = -1, -2, torch.zeros(3)
+    out = torch.zeros(3)
+    a, b = -1, -2
     row = x[0]
     for a, b in itertools.combinations(range(len(row)), 2):
         if row[a] < row[b]:
@@ -114,7 +115,8 @@ def left(x: torch.Tensor) -> torch.Tensor:
 
 
 def last(x: torch.Tensor) -> torch.Tensor:
-    a, b, out = -1, -2, torch.zeros(2)
+    out = torch.zeros(2)
+    a, b = -1, -2
     for a, b in itertools.product(range(3), range(x.shape[1])):
         out[0] += a * b
     for a, b in itertools.combinations(range(x.shape[1]), 2):

@@ -134,7 +134,7 @@ def parse(function: Callable[..., object], *, lambdas: bool = False) -> SourceFu
     Listed(found, _builtin(function, found)).visit(found)
     if any(isinstance(item, ast.Match) for item in all_nodes(found)):
         Matches(found).visit(found)
-    tell_names_apart(found)
+    tell_names_apart(ast.fix_missing_locations(found))
     captured = capture(function, found)
     items = TextItems(captured, local_names(found), _builtin(function, found))
     items.visit(found)
