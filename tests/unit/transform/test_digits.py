@@ -152,6 +152,59 @@ def read_afterwards(x: Tensor, y: Tensor) -> None:
     y[0, 0, 0] = index
 
 
+def halves(x: Tensor, y: Tensor) -> None:
+    for index in range(x.shape[0] * (x.shape[1] // 2)):
+        y[index // (x.shape[1] // 2), index % (x.shape[1] // 2), 0] = x[0, index % (x.shape[1] // 2), 1]
+
+
+def with_borders(x: Tensor) -> Tensor:
+    B, H, W = x.shape
+    made = torch.zeros(B, H + 1, 2 * W + 1)
+    for index in range(B * (H + 1) * (2 * W + 1)):
+        row = index // (2 * W + 1)
+        made[row // (H + 1), row % (H + 1), index % (2 * W + 1)] = 1.0 + row % (H + 1)
+    return made
+
+
+def at_least_one(x: Tensor, n: int) -> Tensor:
+    made = torch.zeros(x.shape[0], max(n, 1))
+    for index in range(x.shape[0] * max(n, 1)):
+        made[index // max(n, 1), index % max(n, 1)] = x[index // max(n, 1), 0, 0] + index % max(n, 1)
+    return made
+
+
+def fewer(x: Tensor, y: Tensor) -> None:
+    H = x.shape[1] + -5
+    for index in range((x.shape[0] + -4) * H):
+        y[0, 0, index % H] = index // H
+
+
+def of_a_negative_number(x: Tensor, y: Tensor) -> None:
+    for index in range(-2 * x.shape[1]):
+        y[0, index % x.shape[1], 0] = index // x.shape[1]
+
+
+def negative_halves(x: Tensor, y: Tensor) -> None:
+    for index in range((x.shape[0] // -2) * (x.shape[1] // -2)):
+        y[0, 0, abs(index % (x.shape[1] // -2))] = index // (x.shape[1] // -2)
+
+
+def never(x: Tensor, y: Tensor) -> None:
+    for index in range(0 * x.shape[1]):
+        y[0, index // x.shape[1], index % x.shape[1]] = 1.0
+
+
+def once(x: Tensor, y: Tensor) -> None:
+    for index in range(x.shape[1] * 1):
+        y[0, index % x.shape[1], index // x.shape[1]] = x[1, index % x.shape[1], 2]
+
+
+def sums_of_digits(x: Tensor, y: Tensor) -> None:
+    W = x.shape[2]
+    for index in range(x.shape[1] * W):
+        y[0, (index + 1) // W % x.shape[1], index % W] = x[0, index // W, index % W]
+
+
 def loops(function: Callable[..., object], *arguments: object) -> list[str]:
     """Return the names of the loops of an operator in canonical form, from the outside in."""
     kernels = [
@@ -182,6 +235,16 @@ NESTS = [
     (side_by_side, (X, Y), ["index"]),
     (divisors_that_change, (X, Y), ["index"]),
     (read_afterwards, (X, Y), ["index", "index"]),
+    (halves, (X, Y), ["index", "index"]),
+    (with_borders, (X,), ["index", "row", "index"]),
+    (at_least_one, (X, 3), ["index", "index"]),
+    (at_least_one, (X, -3), ["index", "index"]),
+    (fewer, (X, Y), ["index"]),
+    (of_a_negative_number, (X, Y), ["index"]),
+    (negative_halves, (X, Y), ["index"]),
+    (never, (X, Y), ["index"]),
+    (once, (X, Y), ["index"]),
+    (sums_of_digits, (X, Y), ["index"]),
 ]
 
 
