@@ -22,7 +22,7 @@ from support.sweep import sampled
 from support.tensors import to_memory
 
 SIZES = [(3, 5, 7), (2, 9, 4), (4, 1, 1)]
-LARGE = (2, 40, 37)
+LARGE = (1, 40, 37)
 OF_MANY_BLOCKS = {edit_distance, best_paths, spans}
 """Tables of which some are larger than a block."""
 

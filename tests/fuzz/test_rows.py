@@ -11,13 +11,11 @@ from collections import Counter
 
 import pytest
 
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.ir.signature import Signature
-from brickwork.transform.pipeline import schedule_program
 from support.fuzz.rows import draw_rows
 from support.lowering import argument_type
 from support.scheduling import AVX2, same
+from support.shared import define, lower, schedule_program
 
 PROGRAMS = int(os.environ.get("BRICKWORK_FUZZ_PROGRAMS", "30"))
 FIRST = int(os.environ.get("BRICKWORK_FUZZ_SEED", "0"))

@@ -13,14 +13,12 @@ from unittest.mock import patch
 import pytest
 
 from brickwork.diagnostics.errors import InternalError
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
 from brickwork.ir.signature import Signature
 from brickwork.transform import nests_apart, residue_nests, separate_sums
-from brickwork.transform.pipeline import schedule_program
 from support.fuzz.sums import draw_sums
 from support.lowering import argument_type
 from support.scheduling import GPU, same
+from support.shared import define, lower, schedule_program
 
 PROGRAMS = int(os.environ.get("BRICKWORK_FUZZ_PROGRAMS", "20"))
 FIRST = int(os.environ.get("BRICKWORK_FUZZ_SEED", "0"))
