@@ -65,6 +65,15 @@ def flags(x: torch.Tensor) -> torch.Tensor:
     return torch.tensor([v > 0 for v in x])
 
 
+def complex_numbers(x: torch.Tensor) -> torch.Tensor:
+    return torch.tensor([complex(v, 1) for v in x])
+
+
+def never_filled(x: torch.Tensor) -> torch.Tensor:
+    keep = []
+    return torch.tensor(keep) + x.sum()
+
+
 PROGRAMS = {
     apart: (SIGNAL, 1.0),
     doubled: (SIGNAL,),
@@ -73,6 +82,7 @@ PROGRAMS = {
     comprehensions: (SIGNAL,),
     collatz: (7,),
     flags: (SIGNAL,),
+    complex_numbers: (SIGNAL,),
 }
 
 
@@ -135,7 +145,7 @@ def asked_before(x: torch.Tensor) -> torch.Tensor:
     return torch.tensor(keep)
 
 
-@pytest.mark.parametrize("function", [rows_of_rows, asked_before])
+@pytest.mark.parametrize("function", [rows_of_rows, asked_before, never_filled])
 def test_what_python_does_with_a_list_stays(function):
     op = made(function)
     torch.testing.assert_close(op(SIGNAL), op.python(SIGNAL))

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from brickwork.diagnostics.location import Location
+from brickwork.frontend.complex_values import is_complex
 from brickwork.frontend.element_stores import store
 from brickwork.frontend.environment import intrinsic, resolve
 from brickwork.frontend.grown_lists import item_at, length
@@ -24,7 +25,9 @@ from brickwork.frontend.source import SourceFunction
 from brickwork.frontend.syntax import all_nodes
 from brickwork.frontend.typing import Grown, Items, Operand, Value, View, numbers_of
 from brickwork.ir.build import integer
-from brickwork.ir.nodes import Expression, TensorType
+from brickwork.ir.dtypes import COMPLEX, COMPLEX64, DType
+from brickwork.ir.nodes import Expression
+from brickwork.ir.tensor_types import type_of
 from brickwork.language.kept import items_of, taken
 
 _ITEMS_OF, _LENGTH, _TAKEN = "__items_of__", "__length__", "__taken__"
@@ -172,7 +175,8 @@ def _holds_numbers(node: ast.FunctionDef, name: str) -> bool:
                     return False
             case _:
                 pass
-    return names.count(name) == 1
+    loads = (item for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Load))
+    return names.count(name) == 1 and [item.id for item in loads].count(name) > 1
 
 
 def _placed(statement: ast.stmt, place: ast.expr) -> ast.stmt:
@@ -191,23 +195,36 @@ def tensor_of_items(state: State, found: Operand, loc: Location) -> Operand:
     if not isinstance(found, Grown):
         raise error("BW101", f"{describe(found)} is no list of numbers", loc, "begin with an empty list")
     first = item_at(state, found, integer(0, loc), loc)
-    numbers = [*numbers_of(first)]
-    several = isinstance(first, Items)
-    if not numbers or len(numbers) != (len(first.items) if isinstance(first, Items) else 1):
+    columns = first.items if isinstance(first, Items) else (first,)
+    types = {_stored_type(state, item) for item in columns}
+    dtype = types.pop() if types else None
+    if dtype is None:
         advice = "make a tensor with a column for each number, and store into it"
         raise error("BW101", f"the items of `{found.name}` are not numbers, or tuples of them", loc, advice)
-    dtypes = {state.default_dtype if each.weak and each.dtype.is_float else each.dtype for each in numbers}
-    if len(dtypes) > 1:
+    if types:
         message = f"the items of `{found.name}` are tuples of numbers of several types"
         raise error("BW101", message, loc, "write `float(...)` or `int(...)` around some, or make a tensor of each")
-    kind = TensorType(dtypes.pop(), 1 + several, contiguous=True, unit_axis=int(several))
+    sizes = (len(columns),) if isinstance(first, Items) else ()
+    kind = type_of(dtype, 1 + len(sizes), dense=True)
     tensor = state.tensor(f"items_of_{found.name}", kind)
-    state.pending.append((tensor, found.site, loc, (integer(len(numbers), loc),) if several else ()))
+    others = tuple(integer(size, loc) for size in (*sizes, *((2,) if kind.pairs else ())))
+    state.pending.append((tensor, found.site, loc, others))
 
     def put(turn: Expression) -> None:
-        for place, number in enumerate(numbers_of(item_at(state, found, turn, loc))):
-            at = (turn, integer(place, loc)) if several else (turn,)
-            store(state, View(tensor, at), Value(number.expression, weak=number.weak), loc)
+        item = item_at(state, found, turn, loc)
+        for place, number in enumerate(item.items if isinstance(item, Items) else (item,)):
+            at = (turn, integer(place, loc)) if sizes else (turn,)
+            store(state, View(tensor, at), number, loc)
 
     emit_loop(state, state.pin(length(state, found, loc), "length"), put, loc)
     return View(tensor)
+
+
+def _stored_type(state: State, item: Operand) -> DType | None:
+    """Return the type of elements that hold a number; None for anything else."""
+    if is_complex(item):
+        part = _stored_type(state, next(numbers_of(item)))
+        return COMPLEX64 if part is None else COMPLEX.get(part, COMPLEX64)
+    if not isinstance(item, Value):
+        return None
+    return state.default_dtype if item.weak and item.dtype.is_float else item.dtype
