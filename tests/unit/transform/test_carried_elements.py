@@ -190,7 +190,28 @@ def stencil(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
             out[c, t] = out[c - 1, t] - out[c, t - 1] + x[c, t]
 
 
+def stored_first(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for t in range(1, x.shape[1]):
+        out[0, 0] = 5.0
+        out[0, t] = x[0, t] + out[0, t - 1]
+
+
+def two_of_three(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for t in range(1, x.shape[1]):
+        if t % 3 > 0:
+            out[0, t] = x[0, t] + out[0, t - 1]
+
+
+def in_rows_of_data(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for t in range(1, x.shape[1]):
+        c = min(max(int(a[0, t]), 0), x.shape[0] - 1)
+        out[c, t] = x[0, t] + out[c, t - 1]
+
+
 OTHERS = [
+    stored_first,
+    two_of_three,
+    in_rows_of_data,
     stored_under_conditions,
     stored_but_once,
     stored_twice,
