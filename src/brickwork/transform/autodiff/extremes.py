@@ -115,11 +115,12 @@ def _block(block: Block, finder: _Finder, around: tuple[Symbol, ...]) -> Iterato
                 whole = finder.collapsed(plain, inner)
                 if whole is not None:
                     yield from whole
-                elif not effects(body).loops:
-                    found = tuple(finder.loop(plain, inner, block[number + 1 :]))
-                    yield from found if len(found) > 1 else (statement,)
-                else:
-                    yield replace(statement, body=tuple(_block(body, finder, inner)))
+                    continue
+                own = statement
+                if effects(body).loops:
+                    plain = own = replace(statement, body=tuple(_block(body, finder, inner)))
+                found = tuple(finder.loop(plain, inner, block[number + 1 :]))
+                yield from found if len(found) > 1 else (own,)
             case _:
                 yield statement
 
@@ -180,7 +181,7 @@ class _Finder:
     results: SavedPlaces | None
 
     def loop(self, loop: For, around: Sequence[Symbol], after: Block = ()) -> Iterator[Statement]:
-        """Yield an innermost loop in which active extremes are not, and what finds their places.
+        """Yield a loop in which active extremes are not, and what finds their places.
 
         `after` are the statements that follow it.
         """
@@ -255,7 +256,7 @@ class _Finder:
         return tuple(_reopened(item, outer, inner, divisor) if isinstance(item, For) else item for item in found)
 
     def ahead(self, loop: For, item: _Extreme) -> Block | None:
-        """Return the assignments, and branches of such, that lead to a value, or None if its place is of no use."""
+        """Return the assignments, branches and loops of such, that lead to a value; None if its place is of no use."""
         changing = assigned_symbols(loop.body)
         bounds = (loop.start, loop.stop)
         others = tuple(node for node in loop.body if node is not item.statement)
@@ -382,12 +383,14 @@ class _Finder:
 
 @legality
 def _only_assigns(statement: Statement) -> bool:
-    """Whether a statement is an assignment, or branches of such."""
+    """Whether a statement is an assignment, or branches and loops of such."""
     match statement:
         case Assign():
             return True
         case If(then=then, otherwise=otherwise):
             return all(map(_only_assigns, (*then, *otherwise)))
+        case For(body=body):
+            return all(map(_only_assigns, body))
         case _:
             return False
 
@@ -409,6 +412,8 @@ def _renamed(node: NodeType, names: dict[Symbol, Symbol]) -> NodeType:
         match inner:
             case Read(symbol=symbol) | Assign(symbol=symbol) if symbol in names:
                 return replace(inner, symbol=names[symbol])
+            case For(index=index) if index in names:
+                return replace(inner, index=names[index])
             case _:
                 return inner
 

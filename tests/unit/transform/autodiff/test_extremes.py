@@ -257,6 +257,83 @@ def nearest_of_all(x: torch.Tensor, first: float) -> torch.Tensor:
     return out
 
 
+def of_sums(x: torch.Tensor, first: float) -> torch.Tensor:
+    """What is compared is computed in loops, of which some iterations count."""
+    out = x.new_zeros((x.shape[0],))
+    for i in range(x.shape[0]):
+        m = first
+        for j in range(x.shape[0]):
+            d = 0.5
+            for k in range(j % 2, x.shape[1]):
+                if k != i:
+                    d += x[i, k] - 2 * x[j, k]
+            s = d * 2
+            m = min(m, s + 1)
+        out[i] = m
+    return out
+
+
+def of_extremes(x: torch.Tensor, first: float) -> torch.Tensor:
+    """The greatest distance to what is nearest: extremes in the loops of others."""
+    out = x.new_zeros((x.shape[0],))
+    most = first
+    for i in range(x.shape[0]):
+        least = 9.0
+        for j in range(x.shape[0]):
+            d = 0.0
+            for k in range(x.shape[1]):
+                d += abs(x[i, k] - 2 * x[j, k])
+            if d <= least:
+                least = d
+        most = max(most, least)
+    out[0] = most
+    return out
+
+
+def of_sums_that_go_on(x: torch.Tensor, first: float) -> torch.Tensor:
+    """A sum that goes on with the next iteration has no iteration of its own."""
+    out = x.new_zeros((x.shape[0],))
+    for i in range(x.shape[0]):
+        m, d = first, 0.0
+        for j in range(x.shape[0]):
+            for k in range(x.shape[1]):
+                d += x[i, k] * x[j, k]
+            m = max(m, d)
+        out[i] = m
+    return out
+
+
+def of_sums_beside_stores(x: torch.Tensor, first: float) -> torch.Tensor:
+    """What is compared may be of elements that its loop stores."""
+    out = x.new_zeros((x.shape[0],))
+    for i in range(x.shape[0]):
+        m = first
+        for j in range(x.shape[0]):
+            d = 0.0
+            for k in range(x.shape[1]):
+                d += x[j, k]
+                out[i] += d
+            m = max(m, d)
+        out[i] += m
+    return out
+
+
+def of_steps(x: torch.Tensor, first: float) -> torch.Tensor:
+    """What is compared is computed in a loop that is left early."""
+    out = x.new_zeros((x.shape[0],))
+    for i in range(x.shape[0]):
+        m = first
+        for j in range(x.shape[0]):
+            d = 0.0
+            for k in range(x.shape[1]):
+                if x[j, k] > 2:
+                    break
+                d += x[i, k] * x[j, k]
+            m = max(m, d)
+        out[i] = m
+    return out
+
+
 def carried_in_a_branch(x: torch.Tensor, first: float) -> torch.Tensor:
     """What is compared may be of an iteration before."""
     out = x.new_zeros((x.shape[0],))
@@ -365,6 +442,11 @@ def of_states_ahead(x: torch.Tensor, first: float) -> torch.Tensor:
 FUNCTIONS = (
     nearest,
     nearest_of_all,
+    of_sums,
+    of_extremes,
+    of_sums_that_go_on,
+    of_sums_beside_stores,
+    of_steps,
     carried_in_a_branch,
     carried_by_another,
     stored_in_a_branch,
@@ -444,7 +526,21 @@ def test_rows_belong_to_blocks_of_threads_on_a_grid() -> None:
 
 @pytest.mark.parametrize(
     "function",
-    [windows, panes, last_of_panes, diagonals, fields, steps, padded, chosen_some, nearest, nearest_of_all, of_states],
+    [
+        windows,
+        panes,
+        last_of_panes,
+        diagonals,
+        fields,
+        steps,
+        padded,
+        chosen_some,
+        nearest,
+        nearest_of_all,
+        of_states,
+        of_sums,
+        of_extremes,
+    ],
     ids=lambda item: item.__name__,
 )
 def test_windows_have_no_tape(function: Callable[..., Any]) -> None:
@@ -463,6 +559,9 @@ def test_windows_have_no_tape(function: Callable[..., Any]) -> None:
         stored_in_a_branch,
         stored_in_the_other,
         of_states_ahead,
+        of_sums_that_go_on,
+        of_sums_beside_stores,
+        of_steps,
     ],
     ids=lambda item: item.__name__,
 )
