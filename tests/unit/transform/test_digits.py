@@ -179,6 +179,16 @@ def fewer(x: Tensor, y: Tensor) -> None:
         y[0, 0, index % H] = index // H
 
 
+def of_computed_sizes(x: Tensor, D: int, K: int) -> Tensor:
+    B, H = x.shape[0], x.shape[1]
+    G, P = 2 * D + 1, (H - K) // 2 + 1
+    made = torch.zeros(B, G, P)
+    for index in range(B * G * P):
+        p, g, b = index % P, index // P % G, index // P // G
+        made[b, g, p] = x[b, 2 * p, 0] * (g - D)
+    return made
+
+
 def of_a_negative_number(x: Tensor, y: Tensor) -> None:
     for index in range(-2 * x.shape[1]):
         y[0, index % x.shape[1], 0] = index // x.shape[1]
@@ -240,6 +250,8 @@ NESTS = [
     (at_least_one, (X, 3), ["index", "index"]),
     (at_least_one, (X, -3), ["index", "index"]),
     (fewer, (X, Y), ["index"]),
+    (of_computed_sizes, (X, 2, 2), ["b", "g", "p"]),
+    (of_computed_sizes, (X, 0, 5), ["b", "g", "p"]),
     (of_a_negative_number, (X, Y), ["index"]),
     (negative_halves, (X, Y), ["index"]),
     (never, (X, Y), ["index"]),

@@ -136,25 +136,27 @@ def _radices(places: Iterable[_Product], whole: _Product) -> list[tuple[_Product
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What facts say: expressions that sizes are equal to, and variables that are sizes."""
+    """What facts say: expressions that sizes are equal to, which are never negative themselves."""
 
     equal: Mapping[Expression, Expression]
-    natural: frozenset[Symbol]
+    natural: frozenset[Expression]
 
     @staticmethod
     def of(facts: Iterable[Expression]) -> _Known:
         """Return what these facts say."""
         equal: dict[Expression, Expression] = {}
+        natural: set[Expression] = set()
         for fact in facts:
             match fact:
                 case Apply(operator=operator, operands=(Size() as size, value)) if operator.name == "eq":
+                    natural.add(value)
                     while value in equal:
                         value = equal[value]
                     if value != size and (isinstance(value, Size) or not any(isinstance(n, Size) for n in walk(value))):
                         equal.setdefault(size, value)
                 case _:
                     pass
-        return _Known(equal, frozenset(value.symbol for value in equal.values() if isinstance(value, Read)))
+        return _Known(equal, frozenset(natural))
 
     @legality
     def product(self, value: Expression) -> _Product | None:
@@ -188,13 +190,13 @@ class _Known:
     @legality
     def is_natural(self, value: Expression) -> bool:
         """Whether an integer is never negative."""
+        if value in self.natural:
+            return True
         match value:
             case Size():
                 return True
             case Constant(value=int(number)):
                 return number >= 0
-            case Read(symbol=symbol):
-                return symbol in self.natural
             case Apply(operator=operator, operands=(left, Constant(value=int(number)))) if operator.name == "floordiv":
                 return number > 0 and self.is_natural(left)
             case Apply(operator=operator, operands=operands) if operator.name in {"add", "mul"}:
