@@ -18,7 +18,7 @@ at places that nothing tells beforehand. Invariant: every variable has the same 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
 
@@ -31,7 +31,6 @@ from brickwork.ir.nodes import (
     Apply,
     Assign,
     Block,
-    Constant,
     Expression,
     For,
     If,
@@ -41,7 +40,6 @@ from brickwork.ir.nodes import (
     Node,
     Random,
     Read,
-    Size,
     Statement,
     Store,
     Symbol,
@@ -60,7 +58,7 @@ from brickwork.ir.walk import (
 from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 from brickwork.transform.autodiff.saved_places import SavedPlaces
-from brickwork.transform.autodiff.trip_counts import natural
+from brickwork.transform.autodiff.window_elements import is_alone, is_of, slides
 from brickwork.transform.distribute import distribute
 from brickwork.transform.scratch import Names
 from brickwork.transform.unguarded_analysis import unguarded_analysis
@@ -72,7 +70,8 @@ def choose_extremes(
     block: Block, active: Collection[Symbol | Tensor], names: Names, saved: SavedPlaces | None = None
 ) -> Block:
     """Return the block with the least and greatest values in `active` found by their places, which may be `saved`."""
-    return tuple(_block(block, _Finder(frozenset(active), names, _read_counts(block), saved), ()))
+    finder = _Finder(frozenset(active), names, _read_counts(block), _read_elsewhere(block), saved)
+    return tuple(_block(block, finder, ()))
 
 
 def extremes_apart(
@@ -178,6 +177,7 @@ class _Finder:
     active: frozenset[Symbol | Tensor]
     names: Names
     reads: Counter[Symbol]
+    elsewhere: frozenset[Tensor]
     results: SavedPlaces | None
 
     def loop(self, loop: For, around: Sequence[Symbol], after: Block = ()) -> Iterator[Statement]:
@@ -281,6 +281,10 @@ class _Finder:
         if needed or effects(read).draws:
             return None
         loads = [node for node in walk(read) if isinstance(node, Load)]
+        moving = {loop.index} | {node.symbol for node in statements(ahead) if isinstance(node, Assign)}
+        placed = (node.tensor for node in loads if read_symbols(node.indices) & moving)
+        if effects(ahead).loops and self.active & self.elsewhere & {*placed}:
+            return None
         return None if any(node.tensor in stored for node in loads) else tuple(ahead)
 
     def form(self, loop: For, item: _Extreme, ahead: Block, around: Sequence[Symbol]) -> _Form:
@@ -289,14 +293,14 @@ class _Finder:
         It is added up only where all variables of it are assigned once, and in no branch.
         """
         chosen = self.chosen(item, ahead)
-        alone = [node for node in chosen if _is_alone(node, loop, around)]
+        alone = [node for node in chosen if is_alone(node, loop, around)]
         if len(alone) == len(chosen):
             return _Form.DIRECT
         assigned = [node for node in (*ahead, *item.inside) if isinstance(node, Assign)]
         values = {node.symbol: node.value for node in assigned}
         once = len(values) == len(assigned) == len(ahead) + len(item.inside)
-        sliding = [node for node in chosen if once and _slides(node, values, around)]
-        if sliding and all(node in alone or node in sliding or _is_of(node, values, around) for node in chosen):
+        sliding = [node for node in chosen if once and slides(node, values, around)]
+        if sliding and all(node in alone or node in sliding or is_of(node, values, around) for node in chosen):
             return _Form.SUMMED
         return _Form.DIRECT
 
@@ -393,6 +397,20 @@ def _only_assigns(statement: Statement) -> bool:
             return all(map(_only_assigns, body))
         case _:
             return False
+
+
+def _read_elsewhere(block: Block) -> frozenset[Tensor]:
+    """Return the tensors that loops without extremes read at their indices: their gradients have a gather form.
+
+    They would have none with what is added at the place of an extreme.
+    """
+
+    def without(statement: Statement) -> Block:
+        return () if isinstance(statement, For) and any(map(_extreme, statement.body)) else (statement,)
+
+    indices = {loop.index for loop in statements(block) if isinstance(loop, For)}
+    loads = (node for node in walk(rewrite_statements(block, without)) if isinstance(node, Load))
+    return frozenset(node.tensor for node in loads if read_symbols(node.indices) <= indices)
 
 
 def _outside(loop: For, item: _Extreme) -> Expression:
@@ -531,51 +549,3 @@ def _is_taken(then: Block, best: Symbol, value: Expression) -> bool:
     direct = len(assigned) == 1 and assigned[0] in then
     same = direct and without_numbers(assigned[0].value) == without_numbers(value)
     return same and not read_symbols(value) & assigned_symbols(then)
-
-
-def _slides(load: Load, values: Mapping[Symbol, Expression], around: Sequence[Symbol]) -> bool:
-    """Whether an element of a window moves by 1 with loops around: windows overlap, and an index tells which do.
-
-    `values` are those of variables that the window sets, the last of `around` is the loop over it.
-    """
-    *outer, place = around
-    return any(
-        place in found and found & {*outer} for index in load.indices if (found := _summed_symbols(index, values))
-    ) and all(_summed_symbols(index, values) is not None for index in load.indices)
-
-
-def _is_of(load: Load, values: Mapping[Symbol, Expression], around: Sequence[Symbol]) -> bool:
-    """Whether an element is one for each place in the window, in all windows, or one for all places of a window."""
-    *outer, place = around
-    found = [_summed_symbols(index, values) for index in load.indices]
-    moving = [symbols for symbols in found if symbols is not None]
-    return len(moving) == len(found) and not (
-        any(place in symbols for symbols in moving) and any(symbols & {*outer} for symbols in moving)
-    )
-
-
-def _summed_symbols(index: Expression, values: Mapping[Symbol, Expression]) -> frozenset[Symbol] | None:
-    """Return the variables that an index is a sum of; None where a variable is multiplied, or an element is read.
-
-    Of what is divided only the variables count: so the indices of a window are made of its place.
-    """
-    match natural(index):
-        case Read(symbol=symbol):
-            return _summed_symbols(values[symbol], values) if symbol in values else frozenset({symbol})
-        case Apply(operator=operator, operands=(left, right)) if operator.name in {"add", "sub"}:
-            first, second = _summed_symbols(left, values), _summed_symbols(right, values)
-            return None if first is None or second is None else first | second
-        case Apply(operator=operator, operands=(left, _)) if operator.name in {"floordiv", "mod"}:
-            return _summed_symbols(left, values)
-        case Constant() | Size():
-            return frozenset()
-        case _:
-            return None
-
-
-def _is_alone(load: Load, loop: For, around: Sequence[Symbol]) -> bool:
-    """Whether each loop's index stands in an index of its own, and no variable that the loop assigns in any."""
-    inside = assigned_symbols(loop.body)
-    found = [[symbol for symbol in around if symbol in read_symbols(index)] for index in load.indices]
-    alone = all(len(symbols) <= 1 for symbols in found) and not read_symbols(load.indices) & inside
-    return alone and {symbol for symbols in found for symbol in symbols} == {*around}
