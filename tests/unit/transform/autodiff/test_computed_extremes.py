@@ -1,4 +1,4 @@
-"""Extremes of what loops compute are found by their places, but where their elements have gradients that are gathered."""
+"""Extremes of what loops compute are found by their places, except where that would cost a gradient its gather form."""
 
 import math
 from collections.abc import Callable
