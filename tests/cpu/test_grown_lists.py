@@ -517,7 +517,7 @@ def test_what_is_refused() -> None:
         items.append(1)
         for k, i in enumerate(items):
             items = [i, k]
-            x[0] = items[0]
+        x[0] = items[0]
 
     def mixed(x: torch.Tensor) -> None:
         for i in range(len(x)):
@@ -535,9 +535,9 @@ def test_what_is_refused() -> None:
         one, other = [1], [2]
         third = one
         for i in range(len(x)):
+            x[i] = len(one)
             one = other
             third.append(i)
-            x[i] = len(one)
 
     def pairs(x: torch.Tensor) -> None:
         for i in bw.prange(len(x)):

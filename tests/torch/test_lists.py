@@ -356,6 +356,7 @@ def read_after_it_was_given_away(x: torch.Tensor):
             b = [2.0, x[i]]
             a = b
             b[0] = a[1]
+        x[i] = a[0]
 
 
 def given_away_in_turns(x: torch.Tensor):

@@ -124,10 +124,11 @@ def test_a_mask_is_one_natural_number():
 # ---------------------------------------------------------------- sums of products
 
 
-def differs(dtype=FLOAT16, *, masks=(), meets=(), parts=1, second=False):
+def differs(dtype=FLOAT16, *, masks=(), meets=(), parts=1, second=False, whole=False):
     plain = SimpleNamespace(factor=SimpleNamespace(masks=()), meets=(), parts=1)
     other = SimpleNamespace(factor=SimpleNamespace(masks=masks), meets=meets, parts=parts)
-    return _may_differ(SimpleNamespace(dtype=dtype, sides=(plain, other) if second else (other, plain)))
+    sides = (plain, other) if second else (other, plain)
+    return _may_differ(SimpleNamespace(dtype=dtype, sides=sides, contraction=SimpleNamespace(is_whole=whole)))
 
 
 @pytest.mark.parametrize("second", [False, True])
@@ -136,3 +137,4 @@ def test_what_is_not_finite_may_differ_where_factors_are_changed(second):
     assert differs(FLOAT32, second=second)
     for changed in ({"masks": (True,)}, {"meets": (True,)}, {"parts": 2}):
         assert differs(second=second, **changed)
+        assert not differs(second=second, whole=True, **changed)

@@ -369,7 +369,7 @@ def backwards(x: torch.Tensor, y: torch.Tensor) -> None:
 
 def test_steps_forwards_and_backwards():
     assert steps_of(running, WIDE, WIDE) == {("x", 1, 2, True, False), ("y", 1, 0, False, True)}
-    assert steps_of(backwards, WIDE, WIDE) == {("x", -1, 0, True, False), ("y", -1, 1, False, True)}
+    assert steps_of(backwards, WIDE, WIDE) == {("x", -1, 0, True, False), ("y", -1, 0, False, True)}
     assert steps_of(running, torch.zeros(100, 64).T, torch.zeros(100, 64).T) == set()
 
 

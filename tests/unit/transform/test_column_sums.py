@@ -230,7 +230,7 @@ def stored_at_two_places(s: Tensor, k: Tensor, v: Tensor, y: Tensor) -> None:
                 for i in range(s.shape[1]):
                     s[b, i, j] = s[b, i, j] * 0.5 + v[p, j]
                     n += s[b, i, j]
-            p = k.shape[0] - 1 - t
+            p = k.shape[0] - 1 - p
             y[b, p, 0] = n
 
 
