@@ -531,8 +531,8 @@ def _may_fail(roots: Sequence[Expression]) -> bool:
 
 def _guarded(statement: If) -> _Extreme | None:
     """Return the extreme that stands last in a branch, if there are only assignments before it."""
-    *first, last = statement.then
-    found = _extreme(last)
+    *first, last = statement.then or (None,)
+    found = None if last is None else _extreme(last)
     if found is None or not all(isinstance(node, Assign) for node in first):
         return None
     return replace(found, statement=statement, guards=(statement, *found.guards))

@@ -7,8 +7,12 @@ from typing import Any
 import pytest
 import torch
 
-from brickwork.ir.nodes import Allocate
+from brickwork.ir import build
+from brickwork.ir.dtypes import BOOL, INT64
+from brickwork.ir.nodes import Allocate, For, If, Symbol
 from brickwork.ir.walk import assigned_symbols, walk
+from brickwork.transform.autodiff.extremes import choose_extremes
+from brickwork.transform.scratch import names_of
 from support.gradients import check_gradients, derived, numbers
 from unit.transform.autodiff.test_extremes import agree_backwards
 
@@ -131,3 +135,14 @@ def test_places(function: Callable[..., Any]) -> None:
     tapes = any(isinstance(node, Allocate) and "tape" in node.tensor.name for node in walk(program))
     assert places == (function in FOUND)
     assert not (places and tapes)
+
+
+def test_a_branch_may_be_empty() -> None:
+    symbol, flag = Symbol("i", 1, INT64), Symbol("flag", 2, BOOL)
+    loop = For(
+        index=symbol,
+        start=build.integer(0),
+        stop=build.integer(3),
+        body=(If(condition=build.read(flag), then=()),),
+    )
+    assert choose_extremes((loop,), (), names_of((loop,), 1)) == (loop,)
