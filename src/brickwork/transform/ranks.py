@@ -369,10 +369,10 @@ class _Reading:
         """
         result: list[Statement] = []
         for statement in block:
-            stored = tuple(self._stored(statement, loops))
-            if stored and not all(_is_fixed(loop, self.ranker.kernel) for loop in loops):
+            reads = [*self._read(statement)]
+            if reads and not all(_is_fixed(loop, self.ranker.kernel) for loop in loops):
                 return None
-            result += stored
+            result += [self._stored(node, loops) for node in reads]
             match statement:
                 case Store(tensor=tensor) if tensor != self.tensor and not tensor.is_local:
                     continue
@@ -390,18 +390,21 @@ class _Reading:
                     result.append(statement)
         return tuple(result)
 
-    def _stored(self, statement: Statement, loops: tuple[For, ...]) -> Iterator[Store]:
-        """Yield the stores of what a statement itself reads."""
-        names = self.ranker.made.names
-        parts = (part for part in children(statement) if isinstance(part, EXPRESSIONS))
-        for node in walk(parts):
+    def _read(self, statement: Statement) -> Iterator[Load]:
+        """Yield what a statement itself reads."""
+        for node in walk(part for part in children(statement) if isinstance(part, EXPRESSIONS)):
             if isinstance(node, Load) and node.tensor == self.tensor and node.access not in self.own:
-                sizes = [self.ranker.length, *(build.iterations(loop.start, loop.stop) for loop in loops)]
-                places = [self.ranker.here, *(build.sub(build.read(loop.index), loop.start) for loop in loops)]
-                rank = self.ranker.made.tensor(f"{self.tensor.name}_rank", self.tensor.type.dtype, *sizes)
-                self.found.append(rank)
-                self.reads[node.access] = replace(names.load(rank, *places), loc=node.loc)
-                yield replace(names.store(rank, *places, node), loc=node.loc)
+                yield node
+
+    def _stored(self, node: Load, loops: tuple[For, ...]) -> Store:
+        """Return the store of what is read there, into a tensor that is made for it."""
+        names = self.ranker.made.names
+        sizes = [self.ranker.length, *(build.iterations(loop.start, loop.stop) for loop in loops)]
+        places = [self.ranker.here, *(build.sub(build.read(loop.index), loop.start) for loop in loops)]
+        rank = self.ranker.made.tensor(f"{self.tensor.name}_rank", self.tensor.type.dtype, *sizes)
+        self.found.append(rank)
+        self.reads[node.access] = replace(names.load(rank, *places), loc=node.loc)
+        return replace(names.store(rank, *places, node), loc=node.loc)
 
     def rest(self, block: Block) -> Block:
         """Return a block that reads what was found, and does not count."""

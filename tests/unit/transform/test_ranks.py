@@ -369,3 +369,20 @@ def test_what_is_kept_has_places_of_its_own():
 def test_last_stores_are_found_where_places_may_be_the_same(function):
     names = [node.kernel.name for node in walk(pieces_of(function, *arguments_of(4))) if isinstance(node, Launch)]
     assert any("last_stores" in name for name in names)
+
+
+def after_a_triangle(key: torch.Tensor, x: torch.Tensor, count: torch.Tensor, out: torch.Tensor) -> None:
+    for i in range(count.shape[0]):
+        for j in range(i + 1, count.shape[0]):
+            count[i] += count[j] % 3
+    for i in range(key.shape[0]):
+        out[count[key[i]] % 3] = x[i]
+        count[key[i]] += 1
+
+
+@pytest.mark.parametrize("size", [0, 1, 40])
+def test_what_is_given_up_leaves_nothing_behind(size):
+    arguments = arguments_of(size)
+    assert is_changed(pieces_of(after_a_triangle, *arguments))
+    source, changed = results_of(after_a_triangle, arguments)
+    assert all(map(torch.equal, source, changed))
