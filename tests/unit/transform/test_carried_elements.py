@@ -248,24 +248,21 @@ def arguments_of(few, long):
 
 def results_of(program, arguments):
     memories = [to_memory(each.clone()) for each in arguments]
-    run_program(program, memories, check=True)
-    return [to_tensor(each) for each in memories]
+    try:
+        run_program(program, memories, check=True)
+    except IndexError as error:
+        return str(error)
+    return [to_tensor(each).tolist() for each in memories]
 
 
 @pytest.mark.parametrize("function", [*CUT, *OTHERS])
 @pytest.mark.parametrize(("few", "long"), [(1, 0), (1, 1), (1, 2), (2, 3), (2, 4), (3, 7), (2, 17), (1, 64), (70, 3)])
 def test_means_what_the_source_says(function, few, long):
-    if long == 0 and function in (rows,):
-        pytest.skip("its first element is not there")
-    if long < 3 and function in (stored_over, at_its_middle):
-        pytest.skip("its element is not there")
-    if long < 3 and function is three_from_the_end and long:
-        pytest.skip("its elements are not there")
     arguments = arguments_of(few, long)
     signature = Signature(tuple(map(argument_type, arguments)), device="cuda", narrow=True, aligned=True)
     expected = results_of(lower(define(function), signature), arguments)
     found = results_of(pieces_of(function, *arguments), arguments)
-    assert all(map(torch.equal, found, expected))
+    assert found == expected
 
 
 @pytest.mark.parametrize("function", CUT)
@@ -289,4 +286,4 @@ def test_narrow_elements_are_read_again(dtype):
     arguments = [each.to(dtype) for each in arguments_of(1, 40)]
     signature = Signature(tuple(map(argument_type, arguments)), device="cuda", narrow=True, aligned=True)
     expected = results_of(lower(define(prefix), signature), arguments)
-    assert torch.equal(results_of(pieces_of(prefix, *arguments), arguments)[-1], expected[-1])
+    assert results_of(pieces_of(prefix, *arguments), arguments) == expected
