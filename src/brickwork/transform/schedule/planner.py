@@ -66,7 +66,7 @@ NEIGHBOUR = 1 / 8
 DEPTH_WEIGHT = 16.0
 """How often an inner loop is taken to run, also for the work of a nest where only data tell."""
 JAMMED = 4
-"""Iterations of an outer loop that run together as they share what they read, or its lines; chosen, not measured."""
+"""Iterations of an outer loop that run together, sharing what they read or its lines; chosen, not measured."""
 LARGE_BODY = 400
 """Nodes of a body that is too large to be written out more than once; chosen, not measured."""
 
