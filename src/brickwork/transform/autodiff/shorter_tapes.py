@@ -74,7 +74,7 @@ _NEAR = 4096
 """Bytes of the steps in between: a block of 32 threads has them in the 128 KiB that a first cache has at least."""
 
 MOST_BYTES = 16384
-"""Most bytes of the steps of a loop that a thread keeps, of the 512 KiB that are its own on GPUs; chosen, not measured."""
+"""Most bytes of the steps of a loop that a thread keeps, of the 512 KiB that are its own on GPUs; chosen only."""
 
 _FEW = 32
 """Bytes of a step whose tape stays."""
