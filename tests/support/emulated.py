@@ -70,14 +70,13 @@ class _Barrier:
         self._waiting = 0
         self._round = 0
 
-    def wait(self, seconds: float) -> None:
-        """Wait for the others."""
+    def wait(self, seconds: float) -> bool:
+        """Wait for the others; return whether they came."""
         with self._changed:
             self._waiting += 1
             here = self._round
             self._meet()
-            if not self._changed.wait_for(lambda: self._round != here, seconds):
-                raise TimeoutError
+            return self._changed.wait_for(lambda: self._round != here, seconds)
 
     def leave(self) -> None:
         """Be waited for no more."""
@@ -102,6 +101,32 @@ class _Team:
     shown: list[int] = field(default_factory=list[int])
     given: list[int] = field(default_factory=list[int])
     parts: dict[tuple[int, int], _Barrier] = field(default_factory=dict[tuple[int, int], _Barrier])
+    gone: set[int] = field(default_factory=set[int])
+    lock: Any = field(default_factory=threading.Lock)
+    apart: bool = False
+
+    def meet(self, barrier: _Barrier) -> None:
+        """Wait at a barrier, once threads came apart for no time: what they compute is of no use then, but they end."""
+        if not barrier.wait(0 if self.apart else 20):
+            self.apart = True
+
+    def part(self, warp: int, lanes: int) -> _Barrier:
+        """Return the barrier of the threads of a warp that a mask has bits for."""
+        with self.lock:
+            if (warp, lanes) not in self.parts:
+                gone = sum(thread // 32 == warp and lanes >> thread % 32 & 1 for thread in self.gone)
+                self.parts[warp, lanes] = _Barrier(lanes.bit_count() - gone)
+            return self.parts[warp, lanes]
+
+    def leave(self, thread: int) -> None:
+        """Have no barrier wait for a thread that has left."""
+        with self.lock:
+            self.gone.add(thread)
+            parts = [
+                part for (warp, lanes), part in self.parts.items() if warp == thread // 32 and lanes >> thread % 32 & 1
+            ]
+        for barrier in (self.barrier, *self.warps[thread // 32 : thread // 32 + 1], *parts):
+            barrier.leave()
 
 
 _MACHINE = """
@@ -147,7 +172,7 @@ def _barrier(number: int) -> None:
     here = _place.here
     assert here.registers["ntid_y"] == 1, "warps with iterations of their own do not meet"
     if here.team is not None:
-        here.team.barrier.wait(20)
+        here.team.meet(here.team.barrier)
 
 
 def _part(mask: int) -> _Barrier:
@@ -156,13 +181,12 @@ def _part(mask: int) -> _Barrier:
     assert lanes >> here.lane % 32 & 1, "a thread is one of those that it names"
     if mask == -1:
         return here.team.warps[here.lane // 32]
-    made = _Barrier(lanes.bit_count())
-    return here.team.parts.setdefault((here.lane // 32, lanes), made)
+    return here.team.part(here.lane // 32, lanes)
 
 
 def _warp_barrier(mask: int) -> None:
     if _place.here.team is not None:
-        _part(mask).wait(20)
+        _place.here.team.meet(_part(mask))
 
 
 def _shuffle(source_of: Callable[[int, int], int]) -> Any:
@@ -170,11 +194,11 @@ def _shuffle(source_of: Callable[[int, int], int]) -> Any:
         assert clamp == 31
         here, part = _place.here, _part(mask)
         here.team.shown[here.lane] = value
-        part.wait(20)
+        here.team.meet(part)
         source = source_of(here.lane, lane)
         given = source // 32 == here.lane // 32 and mask >> source % 32 & 1
         found = here.team.shown[source] if given else value
-        part.wait(20)
+        here.team.meet(part)
         return found
 
     word = ctypes.c_int32
@@ -198,10 +222,10 @@ def _match(value: int) -> int:
     here = _place.here
     here.team.given[here.lane] = value
     warp = here.team.warps[here.lane // 32]
-    warp.wait(20)
+    here.team.meet(warp)
     first = here.lane // 32 * 32
     found = len(set(here.team.given[first : first + 32])) == 1
-    warp.wait(20)
+    here.team.meet(warp)
     return int(found)
 
 
@@ -210,10 +234,10 @@ def _votes(value: int) -> int:
     here = _place.here
     here.team.given[here.lane] = value
     warp = here.team.warps[here.lane // 32]
-    warp.wait(20)
+    here.team.meet(warp)
     first = here.lane // 32 * 32
     found = sum(1 << place for place, given in enumerate(here.team.given[first : first + 32]) if given)
-    warp.wait(20)
+    here.team.meet(warp)
     return ctypes.c_int32(found).value
 
 
@@ -317,8 +341,7 @@ class Emulated:
             place = {"tid_x": thread % row, "tid_y": thread // row, "ntid_x": row, "ntid_y": teams}
             _place.here = _Place({**registers, **place}, thread, team if shared else None)
             self._run(ctypes.addressof(context))
-            team.barrier.leave()
-            team.warps[thread // 32].leave() if thread // 32 < len(team.warps) else None
+            team.leave(thread)
 
         if not shared:
             for thread in range(size):
@@ -328,7 +351,8 @@ class Emulated:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(30)
+            thread.join()
+        assert not team.apart, "all threads of a block meet at its barriers"
 
 
 def _bits(single: bool, floating: bool, value: Number) -> int:
