@@ -95,9 +95,11 @@ def _changed(launch: Launch, names: Names, target: Target) -> Changed | None:
         found: Block | None = None
         if isinstance(statement, For) and statement.index not in cut and _is_plain(statement, kernel):
             in_order = not effects(statement).fails and not analysis.loops[statement.index].independent
-            found = _ranked(statement, kernel, place, made) if in_order else None
-        if isinstance(statement, For) and found is not None:
-            changed.add(statement.index)
+            tried = made.copied()
+            found = _ranked(statement, kernel, place, tried) if in_order else None
+            if found is not None:
+                made = tried
+                changed.add(statement.index)
         body += (statement,) if found is None else found
     if not changed:
         return None
@@ -213,6 +215,12 @@ class _Made:
     conditions: list[Expression] = field(default_factory=list[Expression])
     alone: frozenset[int] = frozenset()
     bytes: Expression = field(default_factory=lambda: build.integer(0))
+
+    def copied(self) -> _Made:
+        """Return what was made so far; what a counter that is given up adds to it is of no use."""
+        lists = (self.numbers, self.host, self.facts, self.conditions)
+        numbers, host, facts, conditions = ([*each] for each in lists)
+        return replace(self, numbers=numbers, host=host, facts=facts, conditions=conditions)
 
     def tensor(self, name: str, dtype: DType, *sizes: Expression, fill: Expression | None = None) -> Tensor:
         """Return a tensor that the host allocates."""

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from brickwork.ir.interpret import run_program
-from brickwork.ir.nodes import For, Launch, Role
+from brickwork.ir.nodes import Allocate, For, Launch, Load, Role
 from brickwork.ir.signature import Signature
 from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
@@ -385,4 +385,27 @@ def test_what_is_given_up_leaves_nothing_behind(size):
     arguments = arguments_of(size)
     assert is_changed(pieces_of(after_a_triangle, *arguments))
     source, changed = results_of(after_a_triangle, arguments)
+    assert all(map(torch.equal, source, changed))
+
+
+def beside_what_has_an_order(key: torch.Tensor, x: torch.Tensor, count: torch.Tensor, out: torch.Tensor) -> None:
+    state = 1
+    for i in range(key.shape[0]):
+        out[(count[key[i]] + state) % 3] = x[i]
+        count[key[i]] += 1
+        state = (state * state + key[i]) % 7
+    for i in range(key.shape[0]):
+        out[count[key[i]] % 3] = x[i]
+        count[key[i]] += 1
+
+
+def test_what_is_given_up_late_allocates_nothing():
+    """The counter in memory is taken apart before the variable is seen not to be."""
+    arguments = arguments_of(40)
+    pieces = pieces_of(beside_what_has_an_order, *arguments)
+    assert is_changed(pieces)
+    used = {node.tensor for node in walk(pieces) if isinstance(node, Load)}
+    made = {node.tensor for node in walk(pieces) if isinstance(node, Allocate) and node.tensor.name != "failed"}
+    assert made <= used
+    source, changed = results_of(beside_what_has_an_order, arguments)
     assert all(map(torch.equal, source, changed))
