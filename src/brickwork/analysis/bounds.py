@@ -191,6 +191,8 @@ def _proved(model: Model, solver: Solver, access: Access, goal: Polynomial) -> P
     free = model.unlimited
     corner = lower_corner(free, access.loops, goal)
     if _is_at_corner(model, access, goal, corner) and corner is not None:
+        if _is_about_defined(model, corner) and _is_never_missed(model, solver, access, goal):
+            return Proof(())
         proof = None if corner.is_constant else _usable(model, Proof(((Comparison(corner),),)))
         if proof is not None:
             return proof
@@ -220,7 +222,8 @@ def _is_certain(model: Model, solver: Solver, access: Access, goal: Polynomial) 
     if _is_implied(model, access, goal, corner):
         return True
     at_corner = _is_at_corner(model, access, goal, corner) and corner is not None and not corner.is_constant
-    return not at_corner and _is_never_missed(model, solver, access, goal)
+    isl_knows_more = not at_corner or _is_about_defined(model, corner)
+    return isl_knows_more and _is_never_missed(model, solver, access, goal)
 
 
 @legality
@@ -253,6 +256,11 @@ def _wrongs(model: Model, access: Access, goal: Polynomial) -> tuple[Formula, ..
 def _is_at_corner(model: Model, access: Access, goal: Polynomial, corner: Polynomial | None) -> bool:
     """Whether a goal is reached for just those arguments for which its lower bound is."""
     return corner is not None and _is_tight(model, access, goal) and all(map(is_parameter, corner.atoms()))
+
+
+def _is_about_defined(model: Model, corner: Polynomial | None) -> bool:
+    """Whether more than an interval is known of a parameter: that it is a size divided by a number, say."""
+    return corner is not None and not model.definitions.keys().isdisjoint(corner.atoms())
 
 
 def _follows(model: Model, access: Access, corner: Polynomial) -> bool:

@@ -124,6 +124,14 @@ class Values:
             self.intervals[unknown] = atom_interval(unknown, self.intervals).meet(within)
             self._bounding[unknown] = atom
 
+    def name(self, same: Comparison) -> None:
+        """Note that a scalar has the value of an unknown, if that is what a comparison says."""
+        for scalar in same.polynomial.atoms():
+            value = of_atom(scalar) - same.polynomial.scale(same.polynomial.factor((scalar,)))
+            if isinstance(scalar, ScalarAtom) and isinstance(only_atom(value), UnknownAtom):
+                self._define(of_atom(scalar), same)
+                self.intervals[scalar] = atom_interval(scalar, self.intervals).meet(self.interval(value))
+
     def unknown(self, depth: int, interval: Interval = INT64_RANGE, own: Interval = EVERYTHING) -> Polynomial:
         """Return a new unknown; no limit of a size or a scalar is the reason for the ends of `own`."""
         self._count += 1

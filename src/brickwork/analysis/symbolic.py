@@ -162,8 +162,10 @@ class _Walker:
             return
         formula = self.values.condition(fact, self.environment, 0)
         for part in getattr(formula, "parts", (formula,)):
-            if isinstance(part, Comparison) and part.equal and self._eliminate(part.polynomial):
-                continue
+            if isinstance(part, Comparison) and part.equal:
+                if self._eliminate(part.polynomial):
+                    continue
+                self.values.name(part)
             self.context.append(part)
 
     def _eliminate(self, polynomial: Polynomial) -> bool:

@@ -366,3 +366,33 @@ def test_a_condition_proves_nothing_of_the_same_index_beside_it():
     beside = make.store(y, (i,), make.load(x, i))
     first, second = verdicts(make.kernel(make.loop(i, size(x, 0), guarded, beside)), "y")
     assert (first.bound, second.bound) == (Bound.PROVED, Bound.GUARDED)
+
+
+def quotients(fact_of):
+    """for i in range(z.shape[0]): for j in range(m): y[i * m + j] = x[j], where a fact says what m is."""
+    make = KernelBuilder()
+    x, y, z, m = make.tensor("x", 1), make.tensor("y", 1), make.tensor("z", 1), make.scalar("m")
+    i, j = make.symbol("i"), make.symbol("j")
+    store = make.store(y, (apply("add", apply("mul", i, m), j),), make.load(x, j))
+    third = apply("floordiv", size(x, 0), build.integer(3))
+    facts = (apply("eq", size(y, 0), apply("mul", size(z, 0), m)), fact_of(build.read(m), third))
+    return make.kernel(make.loop(i, size(z, 0), make.loop(j, m, store)), facts=facts)
+
+
+@pytest.mark.parametrize("fact_of", [lambda m, third: apply("eq", m, third), lambda m, third: apply("eq", third, m)])
+def test_a_scalar_is_the_quotient_that_a_fact_says(fact_of):
+    kernel = quotients(fact_of)
+    assert [verdict.bound for name in ("x", "y") for verdict in verdicts(kernel, name)] == [Bound.PROVED] * 2
+
+
+@pytest.mark.parametrize(
+    "fact_of",
+    [
+        lambda m, third: apply("eq", m, apply("mul", 3, third)),
+        lambda m, third: apply("eq", m, apply("add", 1, third)),
+        lambda m, third: apply("ge", m, third),
+    ],
+)
+def test_of_more_than_a_quotient_the_end_is_asked(fact_of):
+    (verdict,) = verdicts(quotients(fact_of), "x")
+    assert [spelled(guard) for guard in verdict.guard] == ["x.shape[0] >= m"]

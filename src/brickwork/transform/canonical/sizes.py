@@ -65,8 +65,9 @@ def _with_names(kernel: Kernel, names: Names) -> tuple[Kernel, dict[Apply, Symbo
         return build.read(sizes[node], node.loc) if isinstance(node, Apply) and node in sizes else node
 
     body = tuple(rewrite(statement, visit) for statement in kernel.body)
+    facts = (rewrite(fact, visit) for fact in kernel.facts)
     told = (build.apply("eq", build.read(symbol), size) for size, symbol in sizes.items())
-    return with_body(kernel, body, (*kernel.facts, *told)), sizes
+    return with_body(kernel, body, (*facts, *told)), sizes
 
 
 def _multiplied(node: Node, given: frozenset[Symbol]) -> Iterator[Apply]:
