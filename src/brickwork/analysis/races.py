@@ -214,20 +214,24 @@ def _rows(facts: Facts, pair: tuple[Access, Access]) -> list[tuple[Element | Non
 
 @legality
 def _row_of(facts: Facts, access: Access, place: int) -> Element | None:
-    """Return the first of two neighbouring elements between which an index goes, of a tensor whose elements ascend."""
+    """Return the first of two neighbouring elements between which an index goes."""
     index = access.axes[place].value
     row = next((loop for loop in access.loops if loop.goes_along(index)), None)
-    if row is None:
-        return None
-    start, stop = (_element(facts, bound) for bound in (row.start, row.stop))
+    return None if row is None else begin_of(facts.model, row)
+
+
+@legality
+def begin_of(model: Model, row: Loop) -> Element | None:
+    """Return the first of two neighbouring elements between which a loop goes, of a tensor whose elements ascend."""
+    start, stop = (_element(model, bound) for bound in (row.start, row.stop))
     if start is None or not start.ascends:
         return None
     following = (*start.indices[:-1], start.indices[-1] + number(1))
     return start if stop == replace(start, indices=following) else None
 
 
-def _element(facts: Facts, value: Polynomial) -> Element | None:
-    return next((facts.model.elements.get(atom) for atom in value.atoms() if of_atom(atom) == value), None)
+def _element(model: Model, value: Polynomial) -> Element | None:
+    return next((model.elements.get(atom) for atom in value.atoms() if of_atom(atom) == value), None)
 
 
 @legality

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from brickwork.analysis.formula import Formula, atoms_of, both, is_exact, negate
+from brickwork.analysis.formula import Formula, atoms_of, both, negate
 from brickwork.analysis.formula import substitute as substituted
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.polyhedral_model import Access, Loop, depth_of
@@ -95,10 +95,10 @@ def _may_carry(node: Node) -> bool:
 
 
 def _stores(block: Block) -> Iterator[Store]:
-    """Yield the stores of a block that are in no loops inside of it."""
+    """Yield the stores into tensors of a block that are in no loops inside of it."""
     for statement in block:
         match statement:
-            case Store():
+            case Store(tensor=tensor) if not tensor.is_local:
                 yield statement
             case If(then=then, otherwise=otherwise):
                 yield from _stores((*then, *otherwise))
@@ -132,10 +132,9 @@ class _Finder:
 
     @legality
     def carried(self, loop: For, tensor: Tensor) -> _Carried | None:
-        """Return what a loop carries through elements of a tensor, if nothing else touches them meanwhile."""
-        loops = [each for each in self.facts.model.loops if each.node.index == loop.index]
+        """Return what a loop carries through elements of a tensor, if nothing else stores into them meanwhile."""
         done = effects(loop.body)
-        if len(loops) != 1 or tensor.is_local or done.leaves or done.rebinds or tensor in done.declares:
+        if done.leaves or tensor in done.rebinds:
             return None
         if value_dtype(tensor.type.dtype) != tensor.type.dtype:
             return None
@@ -144,65 +143,60 @@ class _Finder:
         known = {access.number: access for access in self.facts.model.accesses}
         if any(node.access not in known for node in order):
             return None  # Loops inside carry some of them.
+        model = next(each for each in self.facts.model.loops if each.node.index == loop.index)
         for store in stores:
-            loads = self.loads(loops[0], store, order, known)
-            again = [] if loads is None else loads.pop(0, [])
+            loads = self.loads(model, store, order, known, always=store in loop.body)
+            again = loads.pop(0, [])
             if loads and sorted(loads) == [*range(1, len(loads) + 1)]:
                 return _Carried(store, loads, again)
         return None
 
     @legality
     def loads(
-        self, loop: Loop, store: Store, order: Sequence[Load | Store], known: Mapping[int, Access]
-    ) -> dict[int, list[Load]] | None:
-        """Return the reads of what a store stored some iterations ago; None where that is not known of some access."""
+        self, loop: Loop, store: Store, order: Sequence[Load | Store], known: Mapping[int, Access], *, always: bool
+    ) -> dict[int, list[Load]]:
+        """Return the reads of what a store stored some iterations ago; all others go on reading memory.
+
+        `always` says that each iteration stores.
+        """
         found: dict[int, list[Load]] = {}
         here = known[store.access]
         own = {node.access for node in walk(store) if isinstance(node, Load)}
         ahead = {node.access for node in order[: order.index(store)]} | own
-        if store.combine is not None or not all(self.facts.plain(here, axis) for axis in range(len(here.axes))):
-            return None
         for node in order:
-            if node is store:
+            later = _iterations_later(loop, here, known[node.access])
+            if later is None or not isinstance(node, Load):
                 continue
-            access = known[node.access]
-            later = _iterations_later(loop, here, access)
-            if isinstance(node, Load) and later == 0:
-                if node.access not in ahead and store in loop.node.body:
-                    found.setdefault(0, []).append(node)
-            elif isinstance(node, Load) and later is not None and later > 0:
-                if node.access not in ahead or not self.is_stored(loop, here, access, later):
-                    return None
+            if node.access not in ahead:
+                ready = later == 0 and always
+            else:
+                ready = later > 0 and (always or self.is_stored(loop, here, known[node.access], later))
+            if ready:
                 found.setdefault(later, []).append(node)
-            elif may_touch(self.facts, loop, here, access):
-                return None
+        read = [known[load.access] for loads in found.values() for load in loads]
         others = [node for node in order if isinstance(node, Store) and node is not store]
-        carried = [known[load.access] for later, loads in found.items() if later for load in loads]
-        if any(may_touch(self.facts, loop, known[other.access], each) for other in others for each in carried):
-            return None
-        plain = (self.facts.plain(each, axis) for each in carried for axis in range(len(each.axes)))
-        return found if max(found, default=0) < 2 or all(plain) else None
+        if store.combine is not None or any(
+            may_touch(self.facts, loop, known[other.access], each) for other in others for each in read
+        ):
+            return {}
+        # Negative indices may stand for elements that iterations in between store into.
+        plain = (self.facts.plain(each, axis) for each in (here, *read) for axis in range(len(here.axes)))
+        return found if max(found, default=0) < 2 or all(plain) else {}
 
     @legality
     def is_stored(self, loop: Loop, store: Access, load: Access, later: int) -> bool:
         """Whether an iteration stores wherever a load reads what is stored, some iterations `later`."""
-        own = [each for each in store.conditions if each not in load.conditions or not _is_fixed(each, loop)]
-        if not own:
-            return True
-        shared = [each for each in store.conditions if each not in own]
-        missed = negate(both(*own))
-        if not all(map(is_exact, own)) or any(depth_of(atom) > depth_of(loop.atom) for atom in atoms_of((missed,))):
-            return False
+        held = [each for each in load.conditions if _is_fixed(each, loop)]
         moved: Mapping[Atom, Polynomial] = {loop.atom: of_atom(loop.atom) + number(later)}
-        around = (part for each in store.loops if each.depth <= loop.depth for part in each.domain)
+        around = (part for each in store.loops for part in each.domain)
         then = (substituted(part, moved) for part in loop.domain)
-        formulas = self.facts.model.closure((*around, *then, *shared, missed))
-        return self.facts.solver.feasible(formulas) is False
+        missed = negate(both(*store.conditions))
+        return self.facts.solver.feasible(self.facts.model.closure((*around, *then, *held, missed))) is False
 
 
 @legality
 def _is_fixed(formula: Formula, loop: Loop) -> bool:
-    """Whether a condition is the same in all iterations of a loop."""
+    """Whether what is known of a condition is the same in all iterations of a loop."""
     return all(depth_of(atom) <= loop.depth for atom in atoms_of((formula,)))
 
 
@@ -212,19 +206,17 @@ def _iterations_later(loop: Loop, store: Access, access: Access) -> int | None:
 
     None where that is not seen. Each iteration stores into another element.
     """
-    index = of_atom(loop.atom)
     pairs = [(one.value, other.value) for one, other in zip(store.axes, access.axes, strict=True)]
     if any(
         atom != loop.atom and depth_of(atom) > loop.depth for pair in pairs for each in pair for atom in each.atoms()
     ):
         return None
     for one, other in pairs:
-        step, between = cofactor(one, loop.atom), one - other
-        if step is None or not step.is_constant or not step.constant or not between.is_constant:
-            continue
-        later, rest = divmod(between.constant, step.constant)
-        moved: Mapping[Atom, Polynomial] = {loop.atom: index + number(later)}
-        return later if not rest and all(each.substitute(moved) == stored for stored, each in pairs) else None
+        step = cofactor(one, loop.atom)
+        if step is not None and step.is_constant and step.constant:
+            later = (one - other).constant // step.constant
+            moved: Mapping[Atom, Polynomial] = {loop.atom: of_atom(loop.atom) + number(later)}
+            return later if all(each.substitute(moved) == stored for stored, each in pairs) else None
     return None
 
 
@@ -234,7 +226,7 @@ def _first(loop: For, carried: _Carried, variables: Mapping[int, Symbol], names:
 
     An element is first read by the first iteration, or by the next ones where it is one of several.
     """
-    changing = assigned_symbols(loop.body) | effects(loop.body).changes
+    changing = assigned_symbols(loop.body)
     result: list[Statement] = []
     for later, symbol in variables.items():
         result.append(Assign(symbol=symbol, value=build.constant(0, symbol.dtype), loc=loop.loc))
@@ -250,10 +242,14 @@ def _first(loop: For, carried: _Carried, variables: Mapping[int, Symbol], names:
                 return None
             value = names.load(loads[0].tensor, *indices)
             first = Assign(symbol=symbol, value=replace(value, loc=loads[0].loc), loc=loop.loc)
-            asked = [each for each in (build.apply("lt", index, loop.stop), *where) if not build.is_constant(each, 1)]
-            if not any(build.is_constant(each, 0) for each in asked):
-                result.append(conditional(asked, first))
+            result += _under((build.apply("lt", index, loop.stop), *where), first)
     return tuple(result)
+
+
+def _under(conditions: Sequence[Expression], statement: Statement) -> Block:
+    """Return a statement under conditions, of which those that are known need not be asked."""
+    asked = [each for each in conditions if not build.is_constant(each, 1)]
+    return () if any(build.is_constant(each, 0) for each in asked) else (conditional(asked, statement),)
 
 
 def _computed(block: Block, values: Mapping[Symbol, Expression]) -> Mapping[Symbol, Expression]:

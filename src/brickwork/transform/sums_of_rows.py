@@ -21,12 +21,33 @@ from dataclasses import replace
 from brickwork.analysis.contractions import grouped
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.races import Facts, may_meet
+from brickwork.analysis.scalars import NONE, live_before
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32
 from brickwork.ir.effects import effects
-from brickwork.ir.nodes import Apply, Assign, Block, Expression, For, Kernel, Load, Statement, Store, Symbol, Tensor
-from brickwork.ir.walk import operands_of, read_symbols, rewrite_statements, statements, substitute, walk
+from brickwork.ir.nodes import (
+    Apply,
+    Assign,
+    Block,
+    Expression,
+    For,
+    Kernel,
+    Load,
+    Node,
+    Statement,
+    Store,
+    Symbol,
+    Tensor,
+)
+from brickwork.ir.walk import (
+    operands_of,
+    read_symbols,
+    rewrite_statements,
+    statements,
+    substitute,
+    walk,
+)
 from brickwork.legality import legality
 from brickwork.transform.scratch import Names, copied
 
@@ -38,34 +59,41 @@ def with_sums_of_rows(kernel: Kernel, analysis: Analysis, unread: frozenset[Tens
     """
     body: list[Statement] = []
     for place, statement in enumerate(kernel.body):
-        last = unread - effects(kernel.body[place + 1 :]).loads
-        body += _nests(statement, analysis, last, names) if isinstance(statement, For) else (statement,)
+        later = kernel.body[place + 1 :]
+        found = _nests(statement, later, analysis, unread) if isinstance(statement, For) else None
+        if found is None or len(effects(statement).stores) < 2:
+            body.append(statement)
+        else:
+            body += (each if number == 0 else copied(each, names) for number, each in enumerate(found))
     return replace(kernel, body=tuple(body))
 
 
 @legality
-def _nests(nest: For, analysis: Analysis, unread: frozenset[Tensor], names: Names) -> Block:
-    """Return the nests of a loop's sums, or the loop if that has others, or does anything else."""
+def _nests(nest: For, later: Block, analysis: Analysis, unread: frozenset[Tensor]) -> Block | None:
+    """Return the nests of a loop's sums; None if it has others, or does anything else, of what is read `later`, too."""
     inside = [*statements(nest)]
     stores = [node for node in inside if isinstance(node, Store)]
     zeros = [store for store in stores if build.is_constant(store.value, 0)]
     sums = [store for store in stores if store not in zeros]
     loads = [node for node in walk(nest) if isinstance(node, Load)]
-    if len(sums) < 1 or len(stores) < 2 or not all(isinstance(node, For | Assign | Store) for node in inside):
-        return (nest,)
     symbols = [node.symbol for node in inside if isinstance(node, Assign)]
-    if len({store.tensor for store in stores}) < len(stores) or len({*symbols}) < len(symbols):
-        return (nest,)
-    if any(_added(store) is None or _reads(loads, store.tensor) != 1 for store in sums):
-        return (nest,)
-    if not all(store.tensor in unread and _is_met_once(store, loads, analysis) for store in zeros):
-        return (nest,)
-    (straight,) = rewrite_statements((nest,), _forwards)
-    ends = read_symbols([bound for node in inside if isinstance(node, For) for bound in (node.start, node.stop)])
-    found = [next(_alone((straight,), store, ends, {})) for store in sums]
-    if not all(isinstance(each, For) and _is_contraction(each) for each in found):
-        return (nest,)
-    return tuple(each if place == 0 else copied(each, names) for place, each in enumerate(found))
+    if len({*symbols}) < len(symbols) or live_before((nest, *later), NONE) & {*symbols}:
+        return None
+    if effects(nest).draws or not all(isinstance(node, For | Assign | Store) for node in inside):
+        return None
+    if any(_reads(loads, store.tensor) != 1 for store in sums):
+        return None
+    if not all(
+        store.tensor in unread - effects(later).loads and _is_met_once(store, nest, analysis) for store in zeros
+    ):
+        return None
+    ends = _read_by_bounds(inside)
+    found = [each for store in sums for each in _alone(rewrite_statements((nest,), _forwards), store, ends, {})]
+    return tuple(found) if all(map(_is_contraction, found)) else None
+
+
+def _read_by_bounds(inside: Sequence[Node]) -> frozenset[Symbol]:
+    return read_symbols([bound for node in inside if isinstance(node, For) for bound in (node.start, node.stop)])
 
 
 def _reads(loads: Sequence[Load], tensor: Tensor) -> int:
@@ -86,11 +114,11 @@ def _added(store: Store) -> Expression | None:
 
 
 @legality
-def _is_met_once(store: Store, loads: Sequence[Load], analysis: Analysis) -> bool:
+def _is_met_once(store: Store, nest: For, analysis: Analysis) -> bool:
     """Whether an element that is set to zero is read once before, in the same iteration, and met in no other."""
-    reads = [load for load in loads if load.tensor == store.tensor]
+    met = [node for node in walk(nest) if isinstance(node, Load | Store) and node.tensor == store.tensor]
     (access,) = (item for item in analysis.accesses if item.number == store.access)
-    if len(reads) != 1 or reads[0].indices != store.indices:
+    if [(type(node), node.indices) for node in met] != [(Load, store.indices), (Store, store.indices)]:
         return False
     facts = Facts(analysis.model, Solver(), analysis.bounds)
     # Two iterations are in one of all loops around the first in which they differ.
@@ -102,8 +130,7 @@ def _forwards(statement: Statement) -> Block:
     """Return a loop that counts backwards as one that counts forwards: sums alone tell them apart."""
     match statement:
         case For(index=index, start=start, stop=stop, body=(Assign(symbol=symbol, value=value), *rest)):
-            total = stop if build.is_constant(start, 0) else build.add(start, stop)
-            backwards = build.sub(build.sub(total, build.integer(1)), build.read(index))
+            backwards = build.sub(build.sub(build.add(start, stop), build.integer(1)), build.read(index))
             if value == backwards and index not in read_symbols(rest):
                 return (replace(statement, index=symbol, body=tuple(rest)),)
         case _:
@@ -111,7 +138,6 @@ def _forwards(statement: Statement) -> Block:
     return (statement,)
 
 
-@legality
 def _alone(
     block: Block, store: Store, ends: frozenset[Symbol], values: dict[Symbol, Expression]
 ) -> Iterator[Statement]:
@@ -134,9 +160,9 @@ def _alone(
                 pass
 
 
-def _is_contraction(nest: For) -> bool:
+def _is_contraction(nest: Statement) -> bool:
     """Whether a nest adds products of factors of which one goes with some rows and the other with columns."""
-    loops = [node for node in (nest, *statements(nest.body)) if isinstance(node, For)]
+    loops = [node for node in statements(nest) if isinstance(node, For)]
     (store,) = (node for node in statements(nest) if isinstance(node, Store))
     own = read_symbols(store.indices)
     added = _added(store)

@@ -17,7 +17,8 @@ from dataclasses import replace
 from functools import reduce
 from itertools import takewhile
 
-from brickwork.analysis.polynomial import cofactor, number, of_atom
+from brickwork.analysis.polynomial import cofactor, number
+from brickwork.analysis.races import begin_of
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
@@ -99,7 +100,7 @@ def sunk(band: Sequence[For]) -> tuple[int, Block, Block]:
     heads = tuple(takewhile(_reads_number, body))
     read, own = read_symbols(heads), assigned_symbols(heads)
     count = max((place for place, loop in enumerate(band, 1) if loop.index in read), default=0)
-    if not heads or not 0 < count < len(band) or read & own or assigned_symbols(body[len(heads) :]) & own:
+    if not 0 < count < len(band) or read & own or assigned_symbols(body[len(heads) :]) & own:
         return 0, (), body
     return count, heads, body[len(heads) :]
 
@@ -111,30 +112,17 @@ def _reads_number(statement: Statement) -> bool:
 @legality
 def segments_of(band: Sequence[For], heads: Block, row: For, analysis: Analysis) -> Segments | None:
     """Return the segments that a loop is one of, for the last loop of a band; `heads` stand in that."""
-    around = {item.node.index: item for item in analysis.model.loops}
-    loop, outer = around.get(row.index), around.get(band[-1].index)
-    if loop is None or outer is None:
+    models = {item.node.index: item for item in analysis.model.loops}
+    loop, outer, first = models.get(row.index), models.get(band[-1].index), _element(row.start, heads)
+    begin = None if loop is None else begin_of(analysis.model, loop)
+    if outer is None or begin is None or not begin.most:
         return None
-    atoms = [next(iter(bound.atoms()), None) for bound in (loop.start, loop.stop)]
-    ends = [
-        analysis.model.elements.get(atom)
-        for atom, bound in zip(atoms, (loop.start, loop.stop), strict=True)
-        if atom is not None and of_atom(atom) == bound
-    ]
-    first = _element(row.start, heads)
-    match ends:
-        case [start, stop] if start is not None and stop is not None and start.most and first is not None:
-            (*others, place), (*same, after) = start.indices, stop.indices
-        case _:
-            return None
-    if start.tensor != stop.tensor or first.tensor != start.tensor or others != same:
+    *others, place = begin.indices
+    if cofactor(place, outer.atom) != number(1) or any(outer.atom in index.atoms() for index in others):
         return None
-    if after - place != number(1) or cofactor(place, outer.atom) != number(1):
+    if first is None or read_symbols(first) & assigned_symbols(heads):
         return None
-    if any(outer.atom in index.atoms() for index in others) or read_symbols(first) & assigned_symbols(heads):
-        return None
-    sizes: tuple[Expression, ...] = start.most
-    return Segments(band[-1], row, first, reduce(lambda one, other: build.apply("minimum", one, other), sizes))
+    return Segments(band[-1], row, first, reduce(lambda one, other: build.apply("minimum", one, other), begin.most))
 
 
 def _element(bound: Expression, heads: Block) -> Load | None:
