@@ -108,7 +108,7 @@ def _ascending(kernel: Kernel, target: Target) -> tuple[tuple[Ascending, ...], E
         return None
     tested = tuple(Ascending(tensor, tuple(sizes)) for tensor, sizes in found.items())
     after = _analysed(replace(kernel, ascending=tested), target)
-    if not any(_is_apart(loop, after, target) for loop in blocked):
+    if not any(_is_apart(loop, after, target) or _is_freed(loop, before, after) for loop in blocked):
         return None
     return tested, _many(blocked, before, target)
 
@@ -118,6 +118,12 @@ def _is_apart(loop: Loop, analysis: Analysis, target: Target) -> bool:
     """Whether iterations may run at once, and on a grid never meet on an element."""
     verdict = analysis.loops[loop.node.index]
     return verdict.independent and not (target.grid and verdict.updates)
+
+
+@legality
+def _is_freed(loop: Loop, before: Analysis, after: Analysis) -> bool:
+    """Whether iterations may run at once in one analysis, if only by updates in one step, and not in another."""
+    return after.loops[loop.node.index].independent and not before.loops[loop.node.index].independent
 
 
 def _many(blocked: Sequence[Loop], analysis: Analysis, target: Target) -> Expression | None:

@@ -184,6 +184,14 @@ def spread(p: torch.Tensor, x: torch.Tensor, y: torch.Tensor):
             x[e] += y[i]
 
 
+def emptied(p: torch.Tensor, q: torch.Tensor, x: torch.Tensor, y: torch.Tensor):
+    """Move each row to elements that others say."""
+    for i in range(len(p) - 1):
+        for e in range(p[i], p[i + 1]):
+            y[q[e]] += x[e]
+            x[e] = 0.0
+
+
 def kernel_of(function: Function, *arguments: object) -> Kernel:
     program = lower(define(function), Signature(tuple(map(argument_type, arguments))))
     (kernel,) = [node.kernel for node in walk(program.body) if isinstance(node, Launch)]
@@ -333,6 +341,15 @@ def test_updates_of_many_elements_are_single_steps_only_where_rows_may_meet(ends
         run_program(pieces, given, check=True)
         results.append(nested(given[1]))
     assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("ends", [[0, 2, 2, 5, 6], [0, 4, 1, 5, 6]])
+def test_rows_are_tested_where_updates_in_one_step_are_then_all_that_meets(ends) -> None:
+    places = memory([2, 0, 1, 1, 2, 0, 1], INT64)
+    given = (memory(ends, INT64), places, X, memory([0.0] * 3, FLOAT64))
+    names = ["emptied_rows", "emptied", "emptied_in_order"]
+    assert kernels_of(emptied, *given, target=GPU) == names
+    same(emptied, *given)
 
 
 def test_what_is_tested_is_said_and_the_other_kernel_is_not_warned_of() -> None:
