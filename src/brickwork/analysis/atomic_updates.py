@@ -207,9 +207,9 @@ def _is_element(value: Expression, store: Store, values: Values) -> TypeGuard[Lo
     if not isinstance(value, Load) or value.tensor != store.tensor:
         return False
     pairs = zip(value.indices, store.indices, strict=True)
-    return all(_plain(one, values) == _plain(other, values) for one, other in pairs)
+    return all(plain(one, values) == plain(other, values) for one, other in pairs)
 
 
-def _plain(index: Expression, values: Values) -> Expression:
+def plain(index: Expression, values: Values) -> Expression:
     """Return an index in terms of what its variables hold, with all reads of an element alike."""
     return rewrite(substitute(index, values), lambda node: replace(node, access=0) if isinstance(node, Load) else node)

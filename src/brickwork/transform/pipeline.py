@@ -105,7 +105,7 @@ from brickwork.transform.privatise import privatise, scratch_of
 from brickwork.transform.privatise_reductions import privatise_reductions
 from brickwork.transform.promote import apart_in, promote, promote_under_conditions
 from brickwork.transform.ranks import with_ranks
-from brickwork.transform.recognise_reductions import note_places, recognise_reductions
+from brickwork.transform.recognise_reductions import note_places, recognise_reductions, with_sums_added
 from brickwork.transform.rectangle import rectangle
 from brickwork.transform.recurrences import Carrying
 from brickwork.transform.repeated_checks import without_repeated
@@ -364,6 +364,8 @@ def _rewritten(
     if (recognised := recognise_reductions(rewritten, analysis, grid=target.grid)) is not rewritten:
         rewritten, analysis = recognised, analyse(recognised)
     if target.grid:
+        if (added := with_sums_added(rewritten, analysis)) is not rewritten:
+            rewritten, analysis = added, analyse(added)
         skewed, after = wavefront(*hoist_bounds(rewritten, analysis))
         rests += [analysis] if skewed is not rewritten else []
         rewritten, analysis = skewed, after

@@ -1,4 +1,4 @@
-"""Reduction recognition: searches that note no place, and loops that raise a flag.
+"""Reduction recognition: searches that note no place, loops that raise a flag, and sums that begin with an element.
 
     for i in range(n):                       i_place = 0
         if x[i] > best:             ->       for i in range(n):
@@ -10,18 +10,29 @@
             changed = True                       if x[i] != y[i]: raised = max(raised, 1)
                                              if raised > 0: changed = True
 
+    s = x[at[i]]                             s = 0
+    for j in range(n): s += y[i, j]   ->     for j in range(n): s += y[i, j]
+    x[at[i]] = s                             x[at[i]] = x[at[i]] + s
+
 Flags are rewritten only in loops that stand in no parallel one: inside of those, one pass in order is less work. On a
 grid a block of threads may run what is in order in a parallel one, and shares out what is in that.
-Invariant: every variable has the same value after the loop, bit for bit.
+Invariant: every variable has the same value after the loop, bit for bit. Sums are added to elements last only if a
+loop around is independent then, by updates in one step, whose order is not fixed either.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import count
+from typing import TypeAlias
 
-from brickwork.analysis.scalars import NONE, live_after_loops
+from brickwork.analysis.analyse import analyse
+from brickwork.analysis.atomic_updates import find_updates, plain
+from brickwork.analysis.definitions import Definitions, definitions_in
+from brickwork.analysis.polyhedral_model import Access
+from brickwork.analysis.polynomial import UnknownAtom
+from brickwork.analysis.scalars import NONE, live_after_loops, reduction_of
 from brickwork.analysis.searches import PLACE_NUMBERS, with_place
 from brickwork.analysis.verdicts import Analysis, ConflictKind
 from brickwork.ir import build
@@ -30,16 +41,32 @@ from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Assign,
     Block,
+    Expression,
     For,
     If,
     Kernel,
+    Load,
     Node,
+    Read,
+    Reduction,
     Statement,
+    Store,
     Symbol,
+    Tensor,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, statements, walk
+from brickwork.ir.operators import OPERATORS
+from brickwork.ir.walk import (
+    assigned_symbols,
+    read_symbols,
+    rewrite,
+    rewrite_blocks,
+    rewrite_statements,
+    statements,
+    walk,
+)
 from brickwork.legality import legality
 from brickwork.records import dataclass
+from brickwork.transform.scratch import identity
 
 RECOGNISED_NUMBERS = 3_500_000
 """Numbers of the variables made in here start from this."""
@@ -138,3 +165,117 @@ class _Finder:
     def variable(self, symbol: Symbol) -> Symbol:
         """Return a new variable called and typed as another."""
         return replace(symbol, number=next(self.numbers))
+
+
+# ---------------------------------------------------------------- sums that begin with an element
+
+
+Place: TypeAlias = tuple[Tensor, tuple[Expression, ...]]
+"""A tensor and indices."""
+
+
+def with_sums_added(kernel: Kernel, analysis: Analysis) -> Kernel:
+    """Return the kernel for a grid with sums added where elements say, where loops are independent then; by these."""
+    accesses = {access.number: access for access in analysis.accesses}
+    blocked = {index for index, verdict in analysis.loops.items() if not verdict.independent}
+    found = {
+        store: load
+        for node in statements(kernel.body)
+        for block in _blocks(node)
+        for store, load in _begun(block, kernel)
+        if _is_told(accesses[store]) and any(loop.node.index in blocked for loop in accesses[store].loops)
+    }
+    if kernel.may_alias or not found:
+        return kernel
+    before, after = (find_updates(each, analyse(each)).loops for each in (kernel, _added(kernel, found)))
+    freed = {index for index, verdict in after.items() if verdict.independent and not before[index].independent}
+    kept = {
+        store: load for store, load in found.items() if any(loop.node.index in freed for loop in accesses[store].loops)
+    }
+    return _added(kernel, kept) if kept else kernel
+
+
+def _is_told(access: Access) -> bool:
+    """Whether elements say where an access is made, or how long loops that move it are."""
+    moving = {atom for axis in access.axes for atom in axis.value.atoms()}
+    ends = (bound for loop in access.loops if loop.atom in moving for bound in (loop.start, loop.stop))
+    return any(isinstance(atom, UnknownAtom) for atom in (*moving, *(each for end in ends for each in end.atoms())))
+
+
+def _blocks(node: Node) -> tuple[Block, ...]:
+    match node:
+        case If(then=then, otherwise=otherwise):
+            return then, otherwise
+        case For(body=body):
+            return (body,)
+        case _:
+            return ()
+
+
+def _begun(block: Block, kernel: Kernel) -> Iterator[tuple[int, int]]:
+    """Yield the store of each sum of a block that begins with the element that it is stored into, and its load."""
+    starts, known = dict[Symbol, tuple[int, Load, Place]](), definitions_in(block)
+    for place, statement in enumerate(block):
+        match statement:
+            case Assign(symbol=symbol, value=Load(tensor=tensor) as load) if not tensor.is_local:
+                starts[symbol] = place, load, _place(load, known)
+            case Store(value=Read(symbol=symbol)) if symbol in starts:
+                first, load, where = starts.pop(symbol)
+                part = block[first : place + 1]
+                if _place(statement, known) == where and _is_sum(part, where, symbol, kernel):
+                    yield statement.access, load.access
+            case _:
+                pass
+        known = known.after(statement)
+
+
+def _place(access: Load | Store, known: Definitions) -> Place:
+    """Return where an access is made, in terms of what is known, with all reads of an element alike."""
+    return access.tensor, tuple(plain(index, known.values) for index in access.indices)
+
+
+@legality
+def _is_sum(part: Block, where: Place, symbol: Symbol, kernel: Kernel) -> bool:
+    """Whether statements do nothing with an element and a variable but accumulate, and nothing else has the variable.
+
+    The first one reads the element, and the last one stores it; `where` they do is the same meanwhile.
+    """
+    inner, (tensor, indices) = part[1:-1], where
+    operator, does, asks = reduction_of(inner, symbol), effects(inner), effects(indices)
+    if operator is None or does.leaves or asks.reads & does.assigns or asks.loads & does.changes:
+        return False
+    if any(isinstance(node, Load | Store) and node.tensor == tensor for node in walk(inner)):
+        return False
+    if symbol.dtype.is_float and operator in {"minimum", "maximum"}:
+        return False
+    return _mentions(kernel.body, symbol) == _mentions(part, symbol)
+
+
+def _mentions(block: Block, symbol: Symbol) -> int:
+    return sum(isinstance(node, Assign | Read) and node.symbol == symbol for node in walk(block))
+
+
+def _added(kernel: Kernel, sums: Mapping[int, int]) -> Kernel:
+    """Return a kernel with some sums, by the stores and loads of them, begun with nothing and added to elements."""
+    loads = {node.access: node for node in walk(kernel.body) if isinstance(node, Load)}
+
+    def visit(block: Block) -> Block:
+        result = list[Statement]()
+        for place, statement in enumerate(block):
+            match statement:
+                case Store(value=Read(symbol=symbol), access=access, indices=indices) if access in sums:
+                    first = next(at for at in range(place) if _is_load(block[at], sums[access]))
+                    name = reduction_of(block[first + 1 : place], symbol) or ""
+                    nothing = identity(Reduction(symbol, OPERATORS[name]))
+                    result[first] = Assign(symbol=symbol, value=nothing, loc=block[first].loc)
+                    element = replace(loads[sums[access]], indices=indices)
+                    result.append(replace(statement, value=build.apply(name, element, statement.value)))
+                case _:
+                    result.append(statement)
+        return tuple(result)
+
+    return replace(kernel, body=rewrite_blocks(kernel.body, visit))
+
+
+def _is_load(statement: Statement, access: int) -> bool:
+    return isinstance(statement, Assign) and isinstance(statement.value, Load) and statement.value.access == access
