@@ -5,9 +5,11 @@
                                              for t in range(n):
                                                  if last[at[t]] == t: x[at[t]] = y[t]
 
-For grids: both loops are parallel then. Loops whose index is an index of the store, and changes nothing else about
-where it is made, stay out of the first. Where all iterations store the same value, and read the element just before, as
-gradients do, the first of them reads and stores, and the others have that value.
+For grids: both loops are parallel then. Where elements say how long loops are, the last iterations of the loops around
+them are found first, then which of theirs is the last: there is no number for all of them. Loops whose index is an
+index of the store, and changes nothing else about where it is made, stay out of the first. Where all iterations store
+the same value, and read the element just before, as gradients do, the first of them reads and stores, and the others
+have that value.
 Invariant: each element has its value from the iteration that gave it in the source.
 """
 
@@ -123,7 +125,7 @@ def _of_nest(nest: For, analysis: Analysis, finder: OwnerFinder) -> Iterator[_Sc
     tensors = frozenset(item.store.tensor for item in found)
     for item in found:
         in_order = [loop for loop in item.around if not analysis.loops[loop.index].independent]
-        if in_order and all(finder.is_apart(loop, tensors) for loop in in_order):
+        if in_order and finder.is_apart(in_order[0], tensors):
             yield item
 
 
@@ -173,15 +175,16 @@ def _changed(launch: Launch, names: Names, most: int) -> Changed | None:
     total: Expression = build.integer(0)
     for item in _scatters(kernel):
         free = _free_loops(item)
-        order = _order([loop for loop in item.around if loop not in free], item)
+        orders = _orders([loop for loop in item.around if loop not in free], item)
         axes = [axis for axis, index in enumerate(item.store.indices) if not _is_index_of(index, free)]
-        if order is None:
-            continue
         sizes = tuple(build.size(item.store.tensor, axis) for axis in axes)
-        last, allocate = names.tensor(item.store.tensor.name, INT64, *sizes)
-        made.append(replace(allocate, fill=build.integer(-1)))
-        total = build.add(total, build.mul(build.product(sizes), build.integer(INT64.size)))
-        kernel = _with_last(kernel, item, free, (last, axes, order), names)
+        notes: list[tuple[Tensor, Expression]] = []
+        for order in orders:
+            last, allocate = names.tensor(item.store.tensor.name, INT64, *sizes)
+            notes.append((last, order))
+            made.append(replace(allocate, fill=build.integer(-1)))
+            total = build.add(total, build.mul(build.product(sizes), build.integer(INT64.size)))
+        kernel = _with_last(kernel, item, free, axes, notes, names) if notes else kernel
     if kernel is launch.kernel:
         return None
     kernel = replace(kernel, name=f"{kernel.name}{LAST}")
@@ -238,72 +241,114 @@ def _is_index_of(index: Expression, loops: Sequence[For]) -> bool:
 
 
 @legality
-def _order(loops: Sequence[For], item: _Scatter) -> Expression | None:
-    """Return a number that is greatest for the iteration of these loops which leaves its value in an element.
+def _orders(loops: Sequence[For], item: _Scatter) -> tuple[Expression, ...]:
+    """Return numbers that are greatest for the iteration of these loops which leaves its value in an element.
 
-    None where some of them do not have a fixed number of iterations.
+    The first of them counts most; the element says the iteration of loops whose index is one of its own. Nothing where
+    a loop changes what it begins and ends by.
     """
     fixed = {loop.index for loop in _fixed_loops(item)}
-    if not all(loop.index in fixed for loop in loops):
-        return None
-    order: Expression = build.integer(0)
+    orders: list[Expression] = []
     for loop in loops:
+        if any(_is_index_of(index, (loop,)) for index in item.store.indices):
+            continue
+        ends = effects((loop.start, loop.stop))
+        if ends.loads or ends.reads & assigned_symbols(loop.body):
+            return ()
         place = build.sub(build.read(loop.index), loop.start)
         if item.before is not None:
             place = build.sub(build.sub(loop.stop, build.integer(1)), build.read(loop.index))
-        order = build.add(build.mul(order, build.iterations(loop.start, loop.stop)), place)
-    return order
+        if orders and loop.index in fixed:
+            place = build.add(build.mul(orders.pop(), build.iterations(loop.start, loop.stop)), place)
+        orders.append(place)
+    return tuple(orders)
 
 
 def _with_last(
     kernel: Kernel,
     item: _Scatter,
     free: Sequence[For],
-    noted: tuple[Tensor, Sequence[int], Expression],
+    axes: Sequence[int],
+    notes: Sequence[tuple[Tensor, Expression]],
     names: Names,
 ) -> Kernel:
-    """Return a kernel that notes which iteration stores last into an element, and then lets that one store."""
-    last, axes, order = noted
-    pairs = [(build.size(item.store.tensor, axis), build.size(last, place)) for place, axis in enumerate(axes)]
-    sizes: dict[Node, Expression] = dict(pairs)
+    """Return a kernel that notes which iteration stores last into an element, and then lets that one store.
+
+    `notes` are tensors with these `axes` of the element's, for the numbers of iterations.
+    """
+    pairs = [
+        (build.size(item.store.tensor, axis), build.size(last, place))
+        for last, _ in notes
+        for place, axis in enumerate(axes)
+    ]
+    sizes: dict[Node, Expression] = dict(reversed(pairs))
     indices = tuple(rewrite(item.store.indices[axis], lambda node: sizes.get(node, node)) for axis in axes)
-    read = replace(names.load(last, *indices), loc=item.store.loc)
-
-    def noting(statement: Statement) -> Block:
-        match statement:
-            case Store(access=access) if access == item.store.access:
-                value = build.apply("maximum", read, order)
-                return (replace(names.store(last, *indices, value), loc=statement.loc),)
-            case Store():
-                return ()
-            case For(index=index, body=body) if any(index == loop.index for loop in free):
-                return body
-            case _:
-                return (statement,)
-
-    def storing(block: Block) -> Block:
-        found: list[Statement] = []
-        for statement in block:
-            if not isinstance(statement, Store) or statement.access != item.store.access:
-                found.append(statement)
-                continue
-            is_last = names.symbol("is_last", BOOL)
-            chosen: Block = (statement,)
-            if item.before is not None:
-                chosen = (found.pop(), statement)
-                found.append(replace(item.before, value=statement.value))
-            asked = build.apply("eq", read, order)
-            found += (Assign(symbol=is_last, value=asked), If(condition=build.read(is_last), then=chosen))
-        return tuple(found)
-
+    writer = _Writer(item, free, indices, names)
     body: list[Statement] = []
     for statement in kernel.body:
         if isinstance(statement, For) and statement.index == item.nest.index:
-            found = without_dead(rewrite_statements((statement,), noting), {last})
-            body += (copied(each, names) for each in found)
-            body += rewrite_blocks((statement,), storing)
+            for place, (last, _) in enumerate(notes):
+                found = writer.noting(notes[: place + 1])
+                body += (copied(each, names) for each in without_dead(found, {last}))
+            body += rewrite_blocks((statement,), lambda block: writer.storing(block, notes))
         else:
             body.append(statement)
     facts = [build.apply("eq", mine, theirs) for theirs, mine in pairs]
     made = with_body(kernel, tuple(body), (*kernel.facts, *facts))
     return replace(made, alone=kernel.alone | item.accesses)
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """Writes a nest anew in which a store is made. Numbers of iterations are noted at `indices`."""
+
+    item: _Scatter
+    free: Sequence[For]
+    indices: tuple[Expression, ...]
+    names: Names
+
+    def noting(self, notes: Sequence[tuple[Tensor, Expression]]) -> Block:
+        """Return the nest, storing nothing but the last of these notes, where all before it are an iteration's own."""
+        *known, (last, order) = notes
+
+        def visit(statement: Statement) -> Block:
+            match statement:
+                case Store(access=access) if access == self.item.store.access:
+                    value = build.apply("maximum", self.noted(last), order)
+                    return self.asked(
+                        (replace(self.names.store(last, *self.indices, value), loc=statement.loc),), known
+                    )
+                case Store():
+                    return ()
+                case For(index=index, body=body) if any(index == loop.index for loop in self.free):
+                    return body
+                case _:
+                    return (statement,)
+
+        return rewrite_statements((self.item.nest,), visit)
+
+    def storing(self, block: Block, notes: Sequence[tuple[Tensor, Expression]]) -> Block:
+        """Return a block that stores only where all notes are an iteration's own."""
+        found: list[Statement] = []
+        for statement in block:
+            if not isinstance(statement, Store) or statement.access != self.item.store.access:
+                found.append(statement)
+                continue
+            chosen: Block = (statement,)
+            if self.item.before is not None:
+                chosen = (found.pop(), statement)
+                found.append(replace(self.item.before, value=statement.value))
+            found += self.asked(chosen, notes)
+        return tuple(found)
+
+    def asked(self, block: Block, notes: Sequence[tuple[Tensor, Expression]]) -> Block:
+        """Return what runs a block only where notes are an iteration's own."""
+        for last, order in reversed(notes):
+            is_last = self.names.symbol("is_last", BOOL)
+            asks = Assign(symbol=is_last, value=build.apply("eq", self.noted(last), order))
+            block = (asks, If(condition=build.read(is_last), then=block))
+        return block
+
+    def noted(self, last: Tensor) -> Load:
+        """Return what a tensor says of the element."""
+        return replace(self.names.load(last, *self.indices), loc=self.item.store.loc)

@@ -34,6 +34,10 @@ STORES = (
     "y[{first} + {last} - 1 - e, h] = x[e] + i",
     "x[e] = x[e + 1 - len(x)] + i",
     "x[i] = x[e] + 1",
+    "x[q[i] % len(x)] += y[e, h]",
+    "y[q[i] % len(y), h] += x[e]",
+    "y[q[e % len(q)] % len(y), h] = x[e] + i",
+    "x[q[e % len(q)] % len(x)] = y[e, h] + i",
 )
 
 

@@ -156,6 +156,48 @@ def ragged_steps(x: torch.Tensor, at: torch.Tensor, k: torch.Tensor):
             x[at[u]] = k[t, u]
 
 
+def appended(x: torch.Tensor, ends: torch.Tensor, at: torch.Tensor, k: torch.Tensor):
+    """Store rows whose ends elements say."""
+    for b in range(len(ends) - 1):
+        for i in range(ends[b], ends[b + 1]):
+            x[at[i]] = k[i] + b
+
+
+def pages(x: torch.Tensor, ends: torch.Tensor, at: torch.Tensor, k: torch.Tensor):
+    for b in range(len(ends) - 1):
+        for i in range(ends[b], ends[b + 1]):
+            p = at[ends[b]] if k[i, 0] < 0.0 else at[i]
+            for d in range(k.shape[1]):
+                x[p, d] = k[i, d] + b
+
+
+def boxes(x: torch.Tensor, n: torch.Tensor, at: torch.Tensor):
+    """Store boxes one number after the other, from places on that elements say."""
+    for b in range(len(n)):
+        p = at[b]
+        for i in range(n[b]):
+            for j in range(n[b]):
+                x[p] = 100 * b + 10 * i + j
+                p += 1
+
+
+def boxes_of_rows(x: torch.Tensor, n: torch.Tensor, at: torch.Tensor):
+    """Store boxes whose rows are of one length."""
+    for b in range(len(n)):
+        for i in range(n[b]):
+            for j in range(2):
+                x[at[b] + i + j] = 100 * b + 10 * i + j
+
+
+def placed(x: torch.Tensor, ends: torch.Tensor, at: torch.Tensor):
+    """Store rows whose ends elements say into a tensor of its own."""
+    out = torch.zeros(4)
+    for b in range(len(ends) - 1):
+        for i in range(ends[b], ends[b + 1]):
+            out[at[i]] = x[i]
+    return out
+
+
 def read_elsewhere(x: torch.Tensor, at: torch.Tensor, k: torch.Tensor):
     for t in range(len(at)):
         x[at[t]] = k[t] + x[0]
@@ -222,6 +264,7 @@ def taken_beside(x: torch.Tensor, at: torch.Tensor, y: torch.Tensor):
 
 X = memory([10.0, 20.0, 30.0, 40.0])
 AT = memory([2, 0, 2, 3, 0], INT64)
+ENDS = memory([0, 3, 1, 1, 5], INT64)
 Y = memory([1.0, 2.0, 3.0, 4.0, 5.0])
 SLOTS = memory([1, 3, -1, 3, 0], INT64)
 CACHE = memory([[[float(100 * i + 10 * j + h) for h in range(3)] for j in range(2)] for i in range(2)])
@@ -265,10 +308,14 @@ def found(function: Function, *arguments: object, target=GPU) -> str:
         (column_of_place, (memory([[0.0] * 3] * 4), COLUMNS, MATRIX), "td2"),
         (column_in_condition, (memory([[0.0] * 3] * 4), AT, MATRIX), "td2"),
         (column_twice, (memory([[[0.0] * 3] * 3] * 4), AT, MATRIX), "td3"),
-        (ragged_columns, (memory([[0.0] * 5] * 4), AT, SQUARE), ""),
-        (ragged_start, (memory([[0.0] * 5] * 4), AT, SQUARE), ""),
-        (skipped, (X, AT), ""),
-        (ragged_steps, (X, AT, SQUARE), ""),
+        (ragged_columns, (memory([[0.0] * 5] * 4), AT, SQUARE), "td2"),
+        (ragged_start, (memory([[0.0] * 5] * 4), AT, SQUARE), "td2"),
+        (skipped, (X, AT), "t1"),
+        (ragged_steps, (X, AT, SQUARE), "tu11"),
+        (appended, (X, ENDS, AT, Y), "bi11"),
+        (pages, (memory([[0.0] * 3] * 4), ENDS, AT, MATRIX), "bid11"),
+        (boxes, (memory([0.0] * 9), memory([1, 0, 2], INT64), memory([2, 1, 5], INT64)), "bj111"),
+        (boxes_of_rows, (memory([0.0] * 9), memory([1, 0, 2], INT64), memory([2, 1, 5], INT64)), "bij11"),
         (read_elsewhere, (X, AT, Y), ""),
         (counted, (X, AT), ""),
         (claimed, (X, memory([2, 0, 1], INT64), Y), ""),
@@ -332,10 +379,12 @@ TURNED = memory([[float(4 * r + i + 1) for i in range(4)] for r in range(3)])
     [
         (planes, [VALUES, PLACES, GRAD], [[[0.0, 0.0], [2.0, 9.0]], [[0.0, 0.0], [10.0, 14.0]]]),
         (turned, [memory([1.0, 2.0, 3.0]), COLUMNS, TURNED], [0.0, 19.0, 19.0]),
+        (placed, [Y, ENDS, AT, X], [0.0, 0.0, 30.0, 40.0, 10.0]),
     ],
 )
 def test_gradients_take_from_the_last_store_alone(function, memories, expected) -> None:
-    made = Derived(define(function), Backward((True, False)), (True,), (0, 1), (True, True))
+    given = (True, *(False for _ in memories[2:]))
+    made = Derived(define(function), Backward(given), (True,), (*range(len(given)),), (True,) * len(given))
     signature = Signature(tuple(map(argument_type, memories)), device="cuda", narrow=True, aligned=True)
     program = derive.program_of(made, signature)
     ways, kernels = schedule_program(program, GPU)
