@@ -110,8 +110,19 @@ def rows(x: torch.Tensor, k: int) -> torch.Tensor:
     return out
 
 
+def pairs(x: torch.Tensor, k: int) -> tuple[torch.Tensor, ...]:
+    rows, columns = x.shape
+    one, two, n = x.clone(), torch.clone(x), min(k, rows)
+    three = x.new_zeros(rows, columns)
+    low, high = x.double(), n + 1
+    for i in range(n):
+        one[i, 0] += two[i, 1]
+        three[i, 1] = low[i, 0] * high
+    return one, two, three
+
+
 HOSTS: list[Callable[..., Any]] = [
-    copied, copied_over, first_rows, exchanged, converted, of_numbers, limits, methods, rows
+    copied, copied_over, first_rows, exchanged, converted, of_numbers, limits, methods, rows, pairs
 ]  # fmt: skip
 
 
@@ -127,7 +138,9 @@ def test_such_host_parts_are_compiled(function: Callable[..., Any], k: int, x: t
     torch.testing.assert_close(given, function(x, k))
 
 
-@pytest.mark.parametrize("function", [copied_over, first_rows, exchanged, methods, rows], ids=lambda one: one.__name__)
+@pytest.mark.parametrize(
+    "function", [copied_over, first_rows, exchanged, methods, rows, pairs], ids=lambda one: one.__name__
+)
 def test_they_are_differentiated(function: Callable[..., Any]):
     x = torch.rand(3, 3, dtype=torch.float64, requires_grad=True)
     operator = bw.op(f"newtensors::differentiated_{function.__name__}")(function)

@@ -174,18 +174,23 @@ class _PairsApart(ast.NodeTransformer):
     def __init__(self, makes: Callable[[ast.Call], object]) -> None:
         self.makes = makes
 
-    def visit_Assign(self, node: ast.Assign) -> ast.Assign | list[ast.stmt]:
-        match node:
-            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
-                names = {item.id for item in targets if isinstance(item, ast.Name)}
-                read = {item.id for value in values for item in ast.walk(value) if isinstance(item, ast.Name)}
-                made = any(isinstance(item, ast.Call) and self.makes(item) for item in values)
-                if not made or len(names) != len(values) or len(targets) != len(values) or names & read:
-                    return node
-                pairs = zip(targets, values, strict=True)
-                return [ast.copy_location(ast.Assign(targets=[one], value=value), node) for one, value in pairs]
-            case _:
-                return node
+    def visit_Assign(self, node: ast.Assign) -> list[ast.stmt]:
+        return pairs_apart(node, self.makes)
+
+
+def pairs_apart(node: ast.stmt, makes: Callable[[ast.Call], object]) -> list[ast.stmt]:
+    """Return an assignment of several values as one of each, if a call among these `makes` a tensor."""
+    match node:
+        case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
+            names = {item.id for item in targets if isinstance(item, ast.Name)}
+            read = {item.id for value in values for item in ast.walk(value) if isinstance(item, ast.Name)}
+            made = any(isinstance(item, ast.Call) and makes(item) for item in values)
+            if not made or len(names) != len(values) or len(targets) != len(values) or names & read:
+                return [node]
+            pairs = zip(targets, values, strict=True)
+            return [ast.copy_location(ast.Assign(targets=[one], value=value), node) for one, value in pairs]
+        case _:
+            return [node]
 
 
 def _is_store(name: ast.Name) -> bool:

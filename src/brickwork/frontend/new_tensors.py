@@ -27,7 +27,7 @@ from brickwork.frontend.environment import (
     torch_dtype,
 )
 from brickwork.frontend.lift import Splitter
-from brickwork.frontend.moved_tensors import unpacked_shapes
+from brickwork.frontend.moved_tensors import pairs_apart, unpacked_shapes
 from brickwork.frontend.results import result_expressions, returns_of
 from brickwork.frontend.source import SourceFunction
 from brickwork.frontend.stores import Helpers, stored_names
@@ -81,6 +81,7 @@ class _Speller:
     def block(self, block: list[ast.stmt], *, is_body: bool = False, in_loop: bool = False) -> list[ast.stmt]:
         """Return a block with its statements spelled out."""
         made: list[ast.stmt] = []
+        block = [item for statement in block for item in pairs_apart(statement, self._is_of_tensors)]
         for place, statement in enumerate(block):
             if isinstance(statement, ast.If | ast.For | ast.While):
                 within = in_loop or not isinstance(statement, ast.If)
@@ -191,6 +192,11 @@ class _Speller:
             after = [*self._of_tensor(name, may_be_told, ast.Name(fresh, ast.Load()), function.attr, node)]
             yield from (_placed(each, owner) for each in before if after)
             yield from after
+
+    def _is_of_tensors(self, call: ast.Call) -> bool:
+        """Return whether a call is of a tensor's method or of PyTorch's functions."""
+        of_torch = (intrinsic(resolve(call.func, self.source.captured, self.local)) or "").startswith("torch.")
+        return of_torch or (isinstance(call.func, ast.Attribute) and self._is_tensor(call.func.value))
 
     def _is_tensor(self, node: ast.expr) -> bool:
         """Return whether an expression is a tensor, or its first rows."""
