@@ -12,7 +12,7 @@ from brickwork.frontend.indexing import scalar, size_of
 from brickwork.frontend.lowering_state import State, describe, truth
 from brickwork.frontend.random_sites import SPREAD, SPREAD_BITS, Path
 from brickwork.frontend.rules import SUPPORTED, error
-from brickwork.frontend.typing import Items, Opaque, Operand, Value, View, floating, number
+from brickwork.frontend.typing import Items, Opaque, Operand, Row, Value, View, floating, number
 from brickwork.ir.build import add, apply, cast, constant, integer, mul, read
 from brickwork.ir.dtypes import BOOL, FLOAT32, FLOAT64, INT64
 from brickwork.ir.effects import effects
@@ -160,7 +160,7 @@ def _length(operand: Operand, loc: Location) -> Value:
     match operand:
         case Items():
             return Value(integer(len(operand.items), loc), weak=True)
-        case View() if operand.rank > 0:
+        case View() | Row() if operand.rank > 0:
             return size_of(operand, 0, loc)
         case _:
             raise error("BW101", f"`len` takes a tensor or a list, not {describe(operand)}", loc, "pass one of those")

@@ -18,7 +18,7 @@ from brickwork.diagnostics.location import Location, in_any_session
 from brickwork.frontend.aliases import follow
 from brickwork.frontend.check import find_helpers, inner_returns, refusals, uncompiled_calls
 from brickwork.frontend.early_returns import with_early_returns
-from brickwork.frontend.element_methods import with_functions
+from brickwork.frontend.element_methods import store_updates, with_functions
 from brickwork.frontend.environment import (
     ALLOCATIONS,
     DRAWS,
@@ -140,6 +140,7 @@ def define(function: Callable[..., object], kinds: Kinds = ()) -> Definition:
     wrong.extend(wrong_helpers)
     tensors = frozenset(item.name for item in parameters if item.kind == "tensor")
     lists = frozenset(item.name for item in parameters if item.kind == "list[tensor]")
+    store_updates(source, tensors)
     arrays = list_names(source.node, source.captured, source.local, stored_names(source, helpers))
     splitter = Splitter(source, tensors, lists, arrays, values)
     split = splitter.split()

@@ -10,12 +10,15 @@ from __future__ import annotations
 import ast
 import copy
 import sys
+from collections import Counter
+from collections.abc import Container
 from dataclasses import replace
 
-from brickwork.frontend.environment import MISSING, intrinsic, resolve
+from brickwork.frontend.environment import ALLOCATIONS, MISSING, NEW_METHODS, intrinsic, resolve
 from brickwork.frontend.lift import Splitter
-from brickwork.frontend.row_forms import REDUCED
+from brickwork.frontend.row_forms import REDUCED, computed_rows
 from brickwork.frontend.source import SourceFunction
+from brickwork.frontend.syntax import all_nodes
 from brickwork.language.math import is_pointwise
 
 
@@ -34,9 +37,55 @@ def with_functions(splitter: Splitter) -> SourceFunction | None:
     return replace(source, node=node, captured={"torch": torch, **source.captured})
 
 
+def store_updates(source: SourceFunction, tensors: Container[str]) -> None:
+    """Write `y[...] += row` for `y += row` in loops, of parameters and of tensors that the function makes."""
+    whole = source.node
+    updates = [
+        node
+        for loop in all_nodes(whole)
+        if isinstance(loop, ast.For | ast.While)
+        for node in all_nodes(loop)
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
+    ]
+    if not updates:
+        return
+    made = Counter(
+        item.id
+        for node in all_nodes(whole)
+        if isinstance(node, ast.Assign) and _makes_tensor(node.value, source)
+        for item in node.targets
+        if isinstance(item, ast.Name)
+    )
+    other = {id(node.target) for node in all_nodes(whole) if isinstance(node, ast.AugAssign)}
+    stored = Counter(
+        item.id
+        for item in all_nodes(whole)
+        if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store) and id(item) not in other
+    )
+    for node in updates:
+        target = node.target
+        if (
+            isinstance(target, ast.Name)
+            and made[target.id] == stored[target.id]
+            and (made[target.id] or target.id in tensors)
+        ):
+            dots = ast.Constant(...)
+            node.target = ast.Subscript(ast.copy_location(ast.Name(target.id, ast.Load()), target), dots, ast.Store())
+            ast.copy_location(dots, target)
+            ast.copy_location(node.target, target)
+
+
+def _makes_tensor(node: ast.expr, source: SourceFunction) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    name = intrinsic(resolve(node.func, source.captured, source.local))
+    return name in ALLOCATIONS or (isinstance(node.func, ast.Attribute) and node.func.attr in NEW_METHODS)
+
+
 class _Calls(ast.NodeTransformer):
     def __init__(self, splitter: Splitter) -> None:
         self.splitter = splitter
+        self.computed = computed_rows(splitter.source.node, splitter.source.captured, splitter.local)
         self.found = False
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
@@ -72,7 +121,7 @@ class _Calls(ast.NodeTransformer):
         return _reduced(row, name) if isinstance(row, ast.Subscript | ast.BinOp) or self._is_row(row) else None
 
     def _is_row(self, node: ast.expr) -> bool:
-        return isinstance(node, ast.Name) and node.id in self.splitter.rows
+        return isinstance(node, ast.Name) and (node.id in self.splitter.rows or node.id in self.computed)
 
 
 def _reduced(row: ast.expr, name: str) -> ast.Call:

@@ -29,8 +29,8 @@ def settle(state: State, found: Operand, loc: Location) -> Operand:
         case View() if found.is_element:
             return settle(state, load(state, found, loc), loc)
         case Row():
-            advice = "store it, reduce it with `.sum()` and the like, or run over it, where it is taken"
-            raise unsupported(f"{describe(found)}, as a value of its own", loc, advice)
+            state.held.append((state.block, len(state.block), found, loc))
+            return found
         case View():
             return View(found.tensor, tuple(state.fix(item, "index") for item in found.indices), found.indexed)
         case _:
@@ -40,6 +40,20 @@ def settle(state: State, found: Operand, loc: Location) -> Operand:
 def settled_number(state: State, found: Operand, loc: Location) -> Value | Record:
     """Return a number, which may be complex, with its value as it is now."""
     return numeric(state, settle(state, numeric(state, found, loc), loc), loc)
+
+
+def refuse_stale(state: State, first: int = 0) -> None:
+    """Refuse rows with a name, from the first on that is given, whose tensors are stored into while the name is known.
+
+    A row is a formula: it would read what is stored. Its name is known up to the end of the block.
+    """
+    for block, position, row, loc in state.held[first:]:
+        stored = effects(block[position:]).stores
+        found = next((slab.tensor for slab in row.reads if slab.tensor in stored or (stored and state.may_alias)), None)
+        if found is not None:
+            message = f"{describe(row)}, is kept while `{found.name}`, which it is made of, is stored into"
+            raise unsupported(message, loc, "make a list of it, `[v for v in ...]`, or store into another tensor")
+    del state.held[first:]
 
 
 def kept(state: State, item: Operand, position: int, loc: Location) -> Operand:

@@ -50,8 +50,17 @@ from brickwork.frontend.parts import (
 from brickwork.frontend.parts import attribute as attribute_of
 from brickwork.frontend.random_sites import place
 from brickwork.frontend.row_forms import REDUCED, is_sliced, over_items, product_of, slices_of, spelled_out, step_of
-from brickwork.frontend.row_functions import of_rows
-from brickwork.frontend.rows import Bounds, as_row, combined, is_inner_product, is_of_rows, is_rows, row_of, slab_of
+from brickwork.frontend.row_functions import of_rows, reduced
+from brickwork.frontend.rows import (
+    Bounds,
+    combined,
+    is_inner_product,
+    is_of_rows,
+    is_rows,
+    part_of_row,
+    row_of,
+    slab_of,
+)
 from brickwork.frontend.rules import GENERATOR, REDUCTIONS, REFUSED_EXPRESSIONS, error, unsupported
 from brickwork.frontend.tuple_indexing import looked_up, pick
 from brickwork.frontend.typing import (
@@ -63,6 +72,7 @@ from brickwork.frontend.typing import (
     Opaque,
     Operand,
     Record,
+    Row,
     Value,
     View,
     is_none,
@@ -174,7 +184,7 @@ def _attribute(state: State, frame: Frame, node: ast.Attribute, loc: Location) -
     owner = required(state, operand(state, frame, node.value), loc)
     if isinstance(owner, View) and node.attr in COMPLEX_PARTS and (owner.is_element or is_complex_element(owner)):
         owner = numeric(state, owner, loc)
-    if isinstance(owner, View):
+    if isinstance(owner, View | Row):
         return attribute(owner, node.attr, loc)
     if isinstance(owner, Value) and node.attr in COMPLEX_PARTS:
         return part_of_real(owner, node.attr, loc)
@@ -209,6 +219,10 @@ def _subscript(state: State, frame: Frame, node: ast.Subscript, loc: Location) -
     if isinstance(owner, View) and owner.tensor not in state.lists and is_sliced(node):
         bounds = slice_operands(state, frame, node)
         return row_of(state, slab_of(state, kept_place(state, owner, position), bounds, loc), loc)
+    if isinstance(owner, Row):
+        parts = slice_operands(state, frame, spelled_out(node, len(owner.sizes)))
+        kept(state, owner, position, loc)
+        return part_of_row(state, owner, parts, loc)
     if isinstance(owner, Grown | View | Items) and is_sliced(node):
         return state.slice_list(state, frame, owner, node)
     indices = index_operands(state, frame, node)
@@ -493,8 +507,8 @@ def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
         if formula and (own := called_on(state, owner, node.func.attr, operands(state, frame, node.args), loc)):
             return call_formula(state, frame, formula, own, node)
         if is_of_rows(state, [owner]) and node.func.attr in REDUCED and not node.args and not node.keywords:
-            return _reduced(state, frame, node, node.func, owner)
-        if isinstance(owner, View):
+            return reduced(state, frame, node, node.func, owner)
+        if isinstance(owner, View | Row):
             return method(state, owner, node.func.attr, [operand(state, frame, item) for item in node.args], loc)
     value_called = _called_value(state, frame, node.func, found)
     if value_called is not None:
@@ -543,20 +557,6 @@ def _call_grown(state: State, frame: Frame, owner: Grown, name: str, node: ast.C
         return call_grown(state, owner, name, operands(state, frame, node.args), node, frame.loc(node))
     state.extend(state, frame, owner, node.args[0])
     return None
-
-
-def _reduced(state: State, frame: Frame, node: ast.Call, function: ast.Attribute, owner: Operand) -> Operand:
-    """Return `row.sum()` and the like."""
-    loc = frame.loc(node)
-    row = as_row(state, owner, loc)
-    if row is None or len(row.sizes) != 1:
-        raise error("BW102", f"`{function.attr}` of {describe(owner)}", loc, "write a loop over its rows")
-    name = "sum" if function.attr == "mean" else function.attr
-    made = ast.copy_location(ast.Call(function, [function.value], []), node)
-    found = state.reduce(state, frame, over_items(made), name)
-    if function.attr != "mean":
-        return found
-    return binary(state, "truediv", scalar(state, found, loc), Value(row.sizes[0], weak=True), loc)
 
 
 def _given(

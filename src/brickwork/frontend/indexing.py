@@ -151,38 +151,41 @@ def resolve(state: State, expression: Expression, view: View, axis: int, loc: Lo
     return select(negative, add(expression, extent, loc), expression, loc)
 
 
-def size_of(view: View, axis: int, loc: Location) -> Value:
+def size_of(view: View | Row, axis: int, loc: Location) -> Value:
     """Return the extent of an axis of a view; negative axes count from the end."""
     if not -view.rank <= axis < view.rank:
-        message = f"`{view.tensor.name}` has {dimensions(view.rank)}: there is no dimension {axis}"
+        name = f"`{view.tensor.name}`" if isinstance(view, View) else "the row"
+        message = f"{name} has {dimensions(view.rank)}: there is no dimension {axis}"
         raise error("BW102", message, loc, "dimensions count from 0")
+    if isinstance(view, Row):
+        return Value(view.sizes[axis], weak=True)
     return Value(size(view.tensor, len(view.indices) + axis % view.rank, loc), weak=True)
 
 
-def shape(view: View, loc: Location) -> Items:
+def shape(view: View | Row, loc: Location) -> Items:
     """Return `x.shape`."""
     return Items(tuple(size_of(view, axis, loc) for axis in range(view.rank)))
 
 
-def attribute(view: View, name: str, loc: Location) -> Operand:
+def attribute(view: View | Row, name: str, loc: Location) -> Operand:
     """Return an attribute of a tensor."""
     match name:
         case "shape":
             return shape(view, loc)
         case "ndim":
             return Value(integer(view.rank, loc), weak=True)
-        case "dtype":
+        case "dtype" if isinstance(view, View):
             return ElementType(view.tensor.type.element)
         case "device":
             return Opaque("device")
         case _:
-            advice = (
-                f"index it first: `{view.tensor.name}[...].{name}`" if name in PARTS else "use shape, ndim, or indices"
-            )
+            advice = "use shape, ndim, or indices"
+            if name in PARTS and isinstance(view, View):
+                advice = f"index it first: `{view.tensor.name}[...].{name}`"
             raise error("BW003", f"a tensor's `{name}` is not part of the language", loc, advice)
 
 
-def method(state: State, view: View, name: str, arguments: Sequence[Operand], loc: Location) -> Operand:
+def method(state: State, view: View | Row, name: str, arguments: Sequence[Operand], loc: Location) -> Operand:
     """Return a method call on a tensor that asks for its shape."""
     match name, arguments:
         case "size", []:
@@ -191,19 +194,19 @@ def method(state: State, view: View, name: str, arguments: Sequence[Operand], lo
             return size_of(view, axis, loc)
         case "dim", []:
             return Value(integer(view.rank, loc), weak=True)
-        case "is_floating_point", []:
+        case "is_floating_point", [] if isinstance(view, View):
             return Value(constant(view.tensor.type.element.is_float, BOOL, loc))
-        case "is_complex", []:
+        case "is_complex", [] if isinstance(view, View):
             return Value(constant(view.tensor.type.pairs, BOOL, loc))
         case "numel", []:
             return numel(state, view, loc)
-        case "item", [] if view.rank == 0:
+        case "item", [] if isinstance(view, View) and view.rank == 0:
             return load(state, view, loc)
         case _:
             raise error("BW004", f"a tensor's `{name}` cannot be called here", loc, "write a loop over its elements")
 
 
-def numel(state: State, view: View, loc: Location) -> Value:
+def numel(state: State, view: View | Row, loc: Location) -> Value:
     """Return the number of elements."""
     result: Expression = integer(1, loc)
     for axis in range(view.rank):

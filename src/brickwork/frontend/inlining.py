@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from brickwork.frontend.captured_operands import captured_operand
 from brickwork.frontend.complex_values import as_complex
-from brickwork.frontend.evaluation_order import settle
+from brickwork.frontend.evaluation_order import refuse_stale, settle
 from brickwork.frontend.expressions import condition, operand
 from brickwork.frontend.indexing import load
 from brickwork.frontend.list_rebinding import settle_names
@@ -45,12 +45,14 @@ from brickwork.ir.nodes import (
 def inline(state: State, source: SourceFunction, arguments: Arguments, caller: Frame) -> Operand | None:
     """Lower the body of a helper in place of its call."""
     frame = helper_frame(source, (*caller.path, place(arguments.call)), caller.loc(arguments.call))
+    held = len(state.held)
     _bind_parameters(state, frame, arguments, caller)
     state.calls.append(source)
     state.frames.append(frame)
     result = _helper_body(state, frame, source.node.body)
     state.frames.pop()
     state.calls.pop()
+    refuse_stale(state, held)
     return result
 
 

@@ -16,6 +16,7 @@ from brickwork.frontend.complex_sources import Helpers
 from brickwork.frontend.complex_values import as_complex
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.environment import is_tensor
+from brickwork.frontend.evaluation_order import refuse_stale
 from brickwork.frontend.fixed_rates import with_rates
 from brickwork.frontend.given_numbers import given_names, taken_out
 from brickwork.frontend.grown_forms import call_comparing, extend
@@ -174,6 +175,7 @@ def _lower_once(definition: Definition, signature: Signature, known: Known) -> t
     lower_host(state, frame, host, source.node.body)
     if state.wrong:
         raise CompileError(in_order(state.wrong))
+    refuse_stale(state)
     host.block += allocate_grown(state, host.facts)
     if len(host.results) != definition.results:
         raise error("BW009", "not every path returns", definition.loc, "end the function with one `return`")
@@ -208,6 +210,7 @@ def _begin(definition: Definition, signature: Signature, known: Known, key: Symb
         growth=known.growth,
         maybe=known.maybe,
         complex=known.complex,
+        may_alias=signature.may_alias,
         in_place=signature.device == "cpu",
         default_dtype=signature.default_dtype,
         sites=draw_sites(definition.whole or definition.source, definition.helpers),

@@ -268,6 +268,10 @@ class State:
     """The arrays that lists are."""
     fresh: set[Tensor] = field(default_factory=set[Tensor])
     """Lists that no name stands for yet."""
+    held: list[tuple[list[Statement], int, Row, Location]] = field(
+        default_factory=list["tuple[list[Statement], int, Row, Location]"]
+    )
+    """Rows that names stand for: the block and the place in it where they are taken, and where the source does."""
     frames: list[Frame] = field(default_factory=list[Frame])
     either: set[str] = field(default_factory=set[str])
     """Names that branches have given different lists."""
@@ -279,6 +283,8 @@ class State:
     """Whether the host part knows an expression."""
     kernel: list[Statement] | None = None
     """Where lifted statements are written, while the block is the host's."""
+    may_alias: bool = False
+    """Whether arguments may share memory."""
     in_place: bool = True
     """Whether elements may decide that arrays change places: on a GPU the host holds their addresses."""
     changed: bool = False
@@ -437,8 +443,9 @@ class State:
         elif binding is not None and not (is_none(binding) and (frame.path, name) in self.unknown):
             return binding
         if name in self.either and binding is None:
-            message = f"`{name}` stands for one list or another here"
-            raise error("BW901", message, loc, f"give `{name}` a list of that length before the `if`")
+            message = f"`{name}` stands for one list or another here, or for one row or another"
+            advice = f"give `{name}` a list of that length before the `if`, or store rows in each branch"
+            raise error("BW901", message, loc, advice)
         if name in self.moved and binding is None:
             message = f"`{name}` is read, but line {self.moved[name].line} has given its list another name"
             raise error("BW005", message, loc, f"copy the items there: `... = {name}[:]`")

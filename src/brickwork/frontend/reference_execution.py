@@ -302,7 +302,8 @@ class Execution:
             return self._draw(name, (*self._path, place), arguments)
         if name is not None and name.startswith("torch.") and any(map(_is_whole, arguments)):
             return function(*arguments, **named)
-        if is_of_items(name) and any(isinstance(item, RowValue) for item in (*arguments, *named.values())):
+        given = [*arguments, *named.values()] if is_of_items(name) else []
+        if any(isinstance(item, RowValue) for item in given) and (name not in REDUCTIONS or len(given) > 1):
             return self._of_rows(function, place, arguments, named)
         if name is not None:
             arguments = tuple(map(complex_numbers.plain, arguments))
@@ -328,7 +329,7 @@ class Execution:
             if found is not NOTHING:
                 return found
         if name in {"builtins.min", "builtins.max"} and len(arguments) == 1 and not is_tensor(arguments[0]):
-            given: list[Any] = [*arguments[0]]
+            given = [*arguments[0]]
             arguments = (given,)
             if given and isinstance(given[0], tuple):
                 return self._extreme_items("lt" if name == "builtins.min" else "gt", given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import Any, cast
@@ -25,11 +26,38 @@ class RowValue:
         """Return how many items or rows there are."""
         return self.sizes[0]
 
-    def __getitem__(self, place: int) -> Any:
-        """Return an item, or a row of one axis less."""
-        rest = prod(self.sizes[1:])
-        part = self.items[place * rest : (place + 1) * rest]
-        return part[0] if len(self.sizes) == 1 else RowValue(self.sizes[1:], part)
+    def __getitem__(self, place: Any) -> Any:
+        """Return an item, or the part that indices and slices leave."""
+        given = plain_indices(place)
+        given = (*given, *(slice(None) for _ in self.sizes[len(given) :]))
+        axes = [_along(axis, size, part) for axis, (size, part) in enumerate(zip(self.sizes, given, strict=True))]
+        strides = [prod(self.sizes[axis + 1 :]) for axis in range(len(axes))]
+        places = itertools.product(*axes)
+        part = tuple(self.items[sum(map(operator.mul, each, strides))] for each in places)
+        sizes = tuple(len(axis) for axis in axes if isinstance(axis, range))
+        return RowValue(sizes, part) if sizes else part[0]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes."""
+        return self.sizes
+
+    @property
+    def ndim(self) -> int:
+        """How many axes it has."""
+        return len(self.sizes)
+
+    def size(self, axis: int | None = None) -> Any:
+        """Return the sizes, or one of them."""
+        return self.sizes if axis is None else self.sizes[axis]
+
+    def dim(self) -> int:
+        """Return how many axes it has."""
+        return len(self.sizes)
+
+    def numel(self) -> int:
+        """Return how many items there are."""
+        return prod(self.sizes)
 
     def __iter__(self) -> Iterator[Any]:
         """Run over the items or rows."""
@@ -40,6 +68,15 @@ class RowValue:
         if name not in REDUCED:
             raise AttributeError(name)
         return Reduction(self, name)
+
+
+def _along(axis: int, size: int, part: Any) -> Sequence[int]:
+    """Return the places along an axis: a range for a slice, one for an index."""
+    if isinstance(part, slice):
+        return range(size)[part]
+    if part is ... or not -size <= part < size:
+        raise IndexError(f"index {part} is out of bounds for dimension {axis} with size {size}")
+    return (part % size,)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,4 +169,5 @@ class RowPlace:
 
     def update(self, operator: str, value: Any) -> None:
         """Store what `operator` makes of the part and a value."""
-        self[0] = self._binary(operator, as_row(self._part), value)
+        before = as_row(self._part) if self._part.ndim else read(self._part.item(), dtype_of(self._part))
+        self[0] = self._binary(operator, before, value)

@@ -24,7 +24,8 @@ REDUCED = frozenset({"sum", "prod", "min", "max", "mean", "any", "all"})
 
 def row_slices(function: ast.FunctionDef, captured: Mapping[str, object], local: frozenset[str]) -> frozenset[int]:
     """Return the slices, and the calls that reduce rows, that loops may compile: by identity."""
-    if not any(is_slice(node) or _is_reduction(node) for node in all_nodes(function)):
+    computed = computed_rows(function, captured, local)
+    if not any(is_slice(node) or _is_reduction(node, computed) for node in all_nodes(function)):
         return frozenset()
     loops = [node for node in all_nodes(function) if isinstance(node, ast.For | ast.While)]
     found: set[int] = set()
@@ -33,9 +34,40 @@ def row_slices(function: ast.FunctionDef, captured: Mapping[str, object], local:
     for loop in loops:
         for node in all_nodes(loop):
             rows = (item for item in _rows(node, captured, local) if isinstance(item, ast.Subscript | ast.Call))
-            found |= {id(item) for item in rows if isinstance(item, ast.Call) or _is_plain(item)}
-            found |= {id(node)} if _is_reduction(node) else set()
+            found |= {
+                id(item)
+                for item in rows
+                if (_is_plain(item) if isinstance(item, ast.Subscript) else _is_pointwise(item, captured, local))
+            }
+            found |= {id(node)} if _is_reduction(node, computed) else set()
     return frozenset(found)
+
+
+def computed_rows(function: ast.FunctionDef, captured: Mapping[str, object], local: frozenset[str]) -> frozenset[str]:
+    """Return the names that may stand for rows that were computed: `d` after `d = x[i] - y`."""
+    found: set[str] = set()
+    for node in all_nodes(function):
+        for name, value in _assigned(node) if isinstance(node, ast.Assign) else ():
+            parts = [] if isinstance(value, ast.Subscript | ast.Name) else [*_operands(value, captured, local)]
+            found |= {name} if any(isinstance(item, ast.Subscript) or _name(item) in found for item in parts) else set()
+    return frozenset(found)
+
+
+def _assigned(node: ast.Assign) -> Iterator[tuple[str, ast.expr]]:
+    """Yield names with what they are assigned, also one by one: `d, e = x[i] - y, 2 * y`."""
+    for target in node.targets:
+        match target, node.value:
+            case ast.Name(id=name), value:
+                yield name, value
+            case ast.Tuple(elts=parts), ast.Tuple(elts=items):
+                pairs = zip(parts, items, strict=False)
+                yield from ((_name(part), item) for part, item in pairs if isinstance(part, ast.Name))
+            case _:
+                pass
+
+
+def _name(node: ast.AST) -> str:
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _of_host(node: ast.AST, captured: Mapping[str, object], local: frozenset[str]) -> Iterator[ast.expr]:
@@ -59,7 +91,10 @@ def _rows(node: ast.AST, captured: Mapping[str, object], local: frozenset[str]) 
         case ast.AugAssign(target=ast.Subscript() as target, value=value):
             found = [target, *_operands(value, captured, local)]
             yield from found if _keeps_order(target, found[1:]) else ()
-        case ast.Call(func=ast.Attribute(value=row)) if _is_reduction(node):
+        case ast.Assign():
+            for _, value in _assigned(node):
+                yield from _operands(value, captured, local) if not isinstance(value, ast.Subscript) else ()
+        case ast.Call(func=ast.Attribute(value=row)) if _is_reduction(node, frozenset()):
             yield from _operands(row, captured, local)
         case ast.Call(func=function, args=[row]):
             if intrinsic(resolve(function, captured, local)) in REDUCTIONS:
@@ -79,13 +114,15 @@ def _run_over(node: ast.expr, captured: Mapping[str, object], local: frozenset[s
         yield from _operands(node, captured, local)
 
 
-def _is_reduction(node: ast.AST) -> bool:
+def _is_reduction(node: ast.AST, computed: frozenset[str]) -> bool:
     """Return whether a node is `x[i].sum()` or the like."""
     match node:
         case ast.Call(
-            func=ast.Attribute(value=ast.Subscript() | ast.BinOp() | ast.Call(), attr=name), args=[], keywords=[]
+            func=ast.Attribute(value=ast.Subscript() | ast.BinOp() | ast.Call() | ast.Name() as row, attr=name),
+            args=[],
+            keywords=[],
         ):
-            return name in REDUCED
+            return name in REDUCED and (not isinstance(row, ast.Name) or row.id in computed)
         case _:
             return False
 
@@ -98,13 +135,16 @@ def _operands(node: ast.expr, captured: Mapping[str, object], local: frozenset[s
             yield from _operands(node.right, captured, local)
         case ast.UnaryOp():
             yield from _operands(node.operand, captured, local)
-        case ast.Call(func=function) if is_pointwise(name := intrinsic(resolve(function, captured, local))):
-            if str(name).startswith("torch."):
-                yield node
+        case ast.Call() if _is_pointwise(node, captured, local):
+            yield node
             for item in (*node.args, *(word.value for word in node.keywords)):
                 yield from _operands(item, captured, local)
         case _:
             yield node
+
+
+def _is_pointwise(node: ast.Call, captured: Mapping[str, object], local: frozenset[str]) -> bool:
+    return is_pointwise(intrinsic(resolve(node.func, captured, local)))
 
 
 def _is_plain(node: ast.Subscript) -> bool:

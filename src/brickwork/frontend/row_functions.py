@@ -1,16 +1,20 @@
-"""Functions of elements that are called with rows: `torch.exp(x[i])` is a row, computed item by item."""
+"""Functions of rows: `torch.exp(x[i])` is a row, computed item by item, and `x[i].sum()` a number."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 
+from brickwork.frontend.arithmetic import binary
 from brickwork.frontend.calls import call
 from brickwork.frontend.complex_values import of_complex
 from brickwork.frontend.environment import helper, intrinsic
-from brickwork.frontend.indexing import numeric
-from brickwork.frontend.lowering_state import Arguments, Frame, State
+from brickwork.frontend.indexing import numeric, scalar
+from brickwork.frontend.lowering_state import Arguments, Frame, State, describe
 from brickwork.frontend.random_sites import place
-from brickwork.frontend.rows import combined
+from brickwork.frontend.row_forms import over_items
+from brickwork.frontend.rows import as_row, combined
+from brickwork.frontend.rules import error
 from brickwork.frontend.typing import Operand, Record, Value
 
 
@@ -31,3 +35,17 @@ def of_rows(state: State, frame: Frame, function: object, given: Arguments) -> O
         return numeric(state, found, loc)
 
     return combined(state, [*given.positional, *given.keywords.values()], of_items, loc)
+
+
+def reduced(state: State, frame: Frame, node: ast.Call, function: ast.Attribute, owner: Operand) -> Operand:
+    """Return `row.sum()` and the like."""
+    loc = frame.loc(node)
+    row = as_row(state, owner, loc)
+    if row is None or len(row.sizes) != 1:
+        raise error("BW102", f"`{function.attr}` of {describe(owner)}", loc, "write a loop over its rows")
+    name = "sum" if function.attr == "mean" else function.attr
+    made = ast.copy_location(ast.Call(function, [function.value], []), node)
+    found = state.reduce(state, frame, over_items(made), name)
+    if function.attr != "mean":
+        return found
+    return binary(state, "truediv", scalar(state, found, loc), Value(row.sizes[0], weak=True), loc)

@@ -14,7 +14,7 @@ from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import is_nonnegative
 from brickwork.frontend.evaluation_order import settled_number
 from brickwork.frontend.indexing import index, load, scalar
-from brickwork.frontend.lowering_state import State
+from brickwork.frontend.lowering_state import State, dimensions
 from brickwork.frontend.plain_loops import emit_loop
 from brickwork.frontend.rules import error, unsupported
 from brickwork.frontend.typing import Along, Grown, Operand, Record, Row, Slab, Value, View
@@ -114,16 +114,23 @@ def _clamped(state: State, bound: Expression, extent: Expression, loc: Location)
 
 def _at(state: State, slab: Slab, indices: Sequence[Expression], loc: Location) -> View:
     """Return the element of a part at some indices."""
+    return View(slab.tensor, _places(state, slab.axes, indices, loc), indexed=True)
+
+
+def _places(
+    state: State, axes: Sequence[Expression | Along], indices: Sequence[Expression], loc: Location
+) -> tuple[Expression, ...]:
+    """Return the places along axes that a part runs along, and those that are fixed."""
     waiting = iter(indices)
     places: list[Expression] = []
-    for axis in slab.axes:
+    for axis in axes:
         place = (
             add(axis.start, mul(next(waiting), integer(axis.step, loc), loc), loc) if isinstance(axis, Along) else axis
         )
         places.append(place)
         if isinstance(axis, Along):
             state.nonnegative.add(place)
-    return View(slab.tensor, tuple(places), indexed=True)
+    return tuple(places)
 
 
 def row_of(state: State, slab: Slab, loc: Location) -> Row:
@@ -137,6 +144,42 @@ def item_of_row(row: Row, position: Expression) -> Operand:
     if len(row.sizes) == 1:
         return row.item((position,))
     return Row(row.sizes[1:], lambda indices: row.item((position, *indices)), row.reads)
+
+
+def part_of_row(state: State, row: Row, parts: Sequence[Operand | Bounds], loc: Location) -> Operand:
+    """Return an item of a row, or the part that some indices and slices leave."""
+    if len(parts) > len(row.sizes):
+        message = f"{dimensions(len(row.sizes))} are indexed with {len(parts)} indices"
+        raise error("BW102", message, loc, "write one index for each dimension")
+    axes = list[Expression | Along]()
+    for axis, extent in enumerate(row.sizes):
+        part = parts[axis] if axis < len(parts) else (None, None, 1)
+        axes.append(along(state, extent, part, loc) if isinstance(part, tuple) else _place(state, part, axis, row, loc))
+    sizes = tuple(axis.size for axis in axes if isinstance(axis, Along))
+
+    def item(indices: tuple[Expression, ...]) -> Number:
+        return row.item(_places(state, axes, indices, loc))
+
+    return Row(sizes, item, row.reads) if sizes else item(())
+
+
+def _place(state: State, part: Operand, axis: int, row: Row, loc: Location) -> Expression:
+    """Return an index into a row, counted from the start, and checked."""
+    found, extent = scalar(state, part, loc), row.sizes[axis]
+    if not found.dtype.is_integer:
+        raise error("BW103", f"an index is {found.type}, not an integer", loc, "write int(...) around it")
+    given = state.fix(cast(found.expression, INT64, loc), "index")
+    message = f"index {{0}} is out of bounds for dimension {axis} with size {{1}}"
+    inside = apply("lt", given, extent, loc=loc)
+    if is_nonnegative(state, given):
+        state.check(inside, FailureKind.INDEX, message, (given, extent), loc)
+        return given
+    counted = state.fix(add(given, extent, loc), "index")
+    inside = apply("logical_and", inside, apply("ge", counted, integer(0, loc), loc=loc), loc=loc)
+    state.check(inside, FailureKind.INDEX, message, (given, extent), loc)
+    result = state.fix(select(apply("lt", given, integer(0, loc), loc=loc), counted, given, loc), "index")
+    state.nonnegative.add(result)
+    return result
 
 
 # ---------------------------------------------------------------- arithmetic

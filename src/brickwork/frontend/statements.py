@@ -54,13 +54,14 @@ from brickwork.frontend.parts import as_record, binary_number, binary_operand, i
 from brickwork.frontend.raised import only_raise
 from brickwork.frontend.row_forms import is_sliced, spelled_out
 from brickwork.frontend.rows import combined, is_of_rows, row_of, slab_of, store_row
-from brickwork.frontend.rules import REFUSED_STATEMENTS, error, unassigned
+from brickwork.frontend.rules import REFUSED_STATEMENTS, error, unassigned, unsupported
 from brickwork.frontend.tensor_rebinding import restore
 from brickwork.frontend.typing import (
     Grown,
     Items,
     Operand,
     Record,
+    Row,
     Slab,
     Value,
     View,
@@ -341,6 +342,7 @@ def _owner(state: State, frame: Frame, node: ast.expr) -> Operand:
 def _augmented(state: State, frame: Frame, node: ast.AugAssign, loc: Location) -> None:
     if isinstance(node.target, ast.Name):
         before = state.lookup(frame, node.target.id, loc)
+        _refuse_shared(state, before, loc)
         if isinstance(node.op, ast.Add):
             let_grow(state, before)
             if isinstance(before, Grown):
@@ -366,6 +368,13 @@ def _augmented(state: State, frame: Frame, node: ast.AugAssign, loc: Location) -
         store(state, kept_place(state, view, position), combined, loc)
     else:
         raise _unassigned(state, frame, node.target)
+
+
+def _refuse_shared(state: State, before: Operand, loc: Location) -> None:
+    """Refuse to change a row in place that has two names: both would change."""
+    bound = [each for frame in state.frames for each in frame.bindings.values()]
+    if isinstance(before, Row) and sum(each is before for each in bound) > 1:
+        raise unsupported("a row with two names is changed in place", loc, "make a new one: `d = d + ...`")
 
 
 def _combine(state: State, frame: Frame, node: ast.AugAssign, before: Operand) -> Operand:
@@ -475,7 +484,9 @@ def _branches(
     state.assigned = set[Key].intersection(*(item[0] for item in after)) if after else assigned
     frame.bindings = _common(bindings, [item[1] for item in after])
     for name in set[str].intersection(*(set(item[1]) for item in after)) - set(frame.bindings) if after else ():
-        state.either |= {name} if all(isinstance(item[1][name], Items | View | Together) for item in after) else set()
+        state.either |= (
+            {name} if all(isinstance(item[1][name], Items | View | Together | Row) for item in after) else set()
+        )
     return results, ends
 
 

@@ -157,6 +157,11 @@ class Row:
     item: Callable[[tuple[Expression, ...]], Value | Record]
     reads: tuple[Slab, ...]
 
+    @property
+    def rank(self) -> int:
+        """How many axes it has."""
+        return len(self.sizes)
+
 
 @dataclass(frozen=True, slots=True)
 class ElementType:

@@ -2,7 +2,7 @@
 
     w = torch.zeros(p) in each iteration, or counts          x[place[i]] = ...: the last iteration's value stays
     w = []: w.append(...), w.pop(), w[-1]                   for t: w[i, j] = (w[i, j] * 2 + x[t, j]) % 5
-    numbers of the host part as bounds and factors
+    numbers of the host part as bounds and factors          w = x[i] * 2 % 5: w[j], sum(w), w[1:]
 
 One of them is added to one program in five.
 """
@@ -182,4 +182,28 @@ def _host_numbers(writer: Writer) -> None:
     writer.close(1 + len(inner))
 
 
-_NESTS: tuple[Callable[[Writer], None], ...] = (_scratch, _counted, _grown, _states, _scattered, _host_numbers)
+def _rows(writer: Writer) -> None:
+    """Rows that are computed and get names, their items, parts and sums."""
+    scope, pick, chance = writer.scope, writer.scope.pick, writer.scope.chance
+    target = some(writer, 1, 2, written=True)
+    sources = [array for array in scope.arrays if len(array.sizes) == 2 and not array.indices]
+    source, name = pick(sources or scope.arrays), f"w{next(writer.numbers)}"
+    if len(source.sizes) != 2:
+        return
+    outer, size = over(writer, source.sizes[0]), source.sizes[1]
+    writer.line(f"{name} = {source.name}[{outer.text}] % 5 {pick(('+', '-', '*'))} {pick(('1', '2', outer.text))}")
+    if chance(0.4):
+        writer.line(f"{name} {pick(('+=', '*='))} {pick((f'{source.name}[{outer.text}] % 3', '2'))}")
+    if chance(0.4):
+        value = pick((f"sum({name})", f"sum({name}[1:])", f"{name}[:2].sum()", f"({name} * {name}).sum()"))
+        writer.line(f"s = (s + {value} % 7) % 7")
+    item = over(writer, size)
+    writer.line(f"s = (s * 2 + {name}[{pick((item.text, f'{item.text} - {size.text}'))}]) % 7")
+    writer.line(f"t = (t + len({name}) + {name}.shape[0]) % 5")
+    writer.close(2)
+    inner = [over(writer, each) for each in target.sizes]
+    writer.guarded(f"{element(writer, target, inner)} {pick(('=', '+='))} s % 7 + t")
+    writer.close(len(inner))
+
+
+_NESTS: tuple[Callable[[Writer], None], ...] = (_scratch, _counted, _grown, _states, _scattered, _host_numbers, _rows)
