@@ -19,6 +19,7 @@ from brickwork.analysis.isl import Solver
 from brickwork.analysis.parameter_expressions import choice_expression
 from brickwork.analysis.polyhedral_model import Access, Axis, Model, Place, is_parameter
 from brickwork.analysis.polynomial import (
+    SCALAR_LIMIT,
     Atom,
     IndexAtom,
     Polynomial,
@@ -34,8 +35,6 @@ from brickwork.records import dataclass
 
 GUARD_LIMIT = 16
 """Comparisons in a guard beyond which checking is thought cheaper."""
-GUARD_CONSTANT = 2**20
-"""A guard with a larger number comes from the range of a type, and would hardly ever hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,8 +310,8 @@ def _fits_when_tested(model: Model, polynomial: Polynomial) -> bool:
 
 
 def _is_about_types(polynomial: Polynomial) -> bool:
-    """Whether a comparison comes from the range of a type."""
-    return any(abs(factor) > GUARD_CONSTANT for _, factor in polynomial.terms)
+    """Whether a comparison comes from the range of a type: it would hardly ever hold."""
+    return any(abs(factor) > SCALAR_LIMIT // 2 for _, factor in polynomial.terms)
 
 
 def _is_possible(comparison: Comparison) -> bool:

@@ -16,7 +16,6 @@ from brickwork.analysis.polynomial import Atom, Monomial, Polynomial, combine, n
 
 Prover: TypeAlias = Callable[[Polynomial], bool]
 """Whether a polynomial is at least 0 wherever its access happens."""
-MOST_PARTS = 6
 
 
 def parts_of(
@@ -24,10 +23,8 @@ def parts_of(
 ) -> list[tuple[Polynomial, Polynomial]]:
     """Return pairs of polynomials that are all equal exactly if `left` and `right` are."""
     result: list[tuple[Polynomial, Polynomial]] = []
-    while len(result) < MOST_PARTS:
-        found = _split(left, right, left_is_natural, right_is_natural)
-        if found is None:
-            break
+    # Each quotient is a product of fewer parameters.
+    while found := _split(left, right, left_is_natural, right_is_natural):
         (left, low), (right, other_low) = found
         result.append((low, other_low))
     return [*result, (left, right)]

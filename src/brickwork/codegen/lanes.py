@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from brickwork.analysis.polynomial import SCALAR_LIMIT
 from brickwork.analysis.searches import MIRRORED
 from brickwork.codegen import division
 from brickwork.codegen.builder import Known
@@ -24,9 +25,6 @@ from brickwork.codegen.lane_values import (
     vector_type,
 )
 from brickwork.ir.dtypes import INT64
-
-LARGEST_STRIDE = 1 << 20
-"""Strides beyond this, times any width, could leave 32 bits: such values become vectors."""
 
 
 def splat(state: State, kind: str, text: str) -> str:
@@ -173,7 +171,7 @@ def multiply(state: State, left: Value, right: Value) -> Value | None:
             return None
         return Ramp(emit(f"mul i64 {left.base}, {factor}"), emit(f"mul i64 {left.step}, {factor}"))
     stride = _stride(left)
-    if stride and (factor is None or abs(stride * factor) > LARGEST_STRIDE):
+    if stride and (factor is None or abs(stride * factor) > SCALAR_LIMIT):
         return None
     base, stride = emit(f"mul i64 {_base(left)}, {right.text}"), stride * (factor or 0)
     if isinstance(left, Wrapped):

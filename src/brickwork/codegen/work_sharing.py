@@ -40,11 +40,10 @@ from brickwork.ir.nodes import For, Kernel, Load, Reduction, Role, Store, Tensor
 from brickwork.ir.walk import statements, walk
 from brickwork.legality import hazard, legality
 from brickwork.target.target import WARP
+from brickwork.transform.schedule.planner import LARGE_BODY
 
 UNROLLED = 4
 """Steps of a thread that are written out, so that it waits for what all of them load at once."""
-LIGHT_BODY = 100
-"""Bodies of fewer nodes are written out so often; larger ones less often, so that they are not more code."""
 
 
 def in_repeated_code(state: State) -> State:
@@ -235,7 +234,7 @@ def _at_once(loop: For) -> int:
     if any(isinstance(node, For | While) for node in statements(loop.body)):
         return 1
     many = UNROLLED
-    while many > 1 and many * statement_count(loop.body) >= UNROLLED * LIGHT_BODY:
+    while many > 1 and many * statement_count(loop.body) >= LARGE_BODY:
         many //= 2
     return many
 

@@ -39,12 +39,9 @@ from brickwork.ir.walk import assigned_symbols, rewrite, rewrite_statements, sta
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.schedule.lockstep import runs_in_lockstep
-from brickwork.transform.schedule.planner import trip_count
 
 DISTRIBUTED_NUMBERS = 3_000_000
 """Numbers of the indices made in here start from this."""
-FEW = 32
-"""Iterations that a thread may just as well do alone."""
 
 
 def may_distribute(kernel: Kernel) -> bool:
@@ -195,10 +192,9 @@ class _Cutter:
         inner = [item for item in body if any(isinstance(node, For) for node in statements(item))]
         if len(inner) != 1 or not isinstance(loop := inner[0], For) or any(isinstance(item, For) for item in loop.body):
             return False
-        count = trip_count(loop)
         verdicts = [self.verdict(each) for each in (statement, loop)]
         free = all(verdict.independent and not verdict.reductions for verdict in verdicts)
-        return free and (count is None or count >= FEW) and not runs_in_lockstep(body, frozenset({loop.index}))
+        return free and not runs_in_lockstep(body, frozenset({loop.index}))
 
     def may_be_skewed(self, statement: For, one: Block, other: Block) -> bool:
         """Whether a part, a loop in order and its bounds, is a nest with the loop around: it may have diagonals."""

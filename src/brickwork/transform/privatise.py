@@ -62,8 +62,6 @@ ROOM = 64
 """Elements that an iteration of a grid has room for, where a tensor's extents are not known."""
 PRIVATE_NUMBERS = 4_000_000
 """Numbers of the tensors made in here start from this."""
-COPIES = 1000
-"""More than there are loops with copies of one tensor."""
 
 
 @legality
@@ -120,7 +118,7 @@ def privatise(
         return kernel, analysis
     copies: dict[Symbol, dict[Tensor, Tensor]] = {}
     for tensor, loops in owners.items():
-        numbers = count(PRIVATE_NUMBERS + COPIES * tensor.number)
+        numbers = count(PRIVATE_NUMBERS * (1 + tensor.number))
         for loop in loops:
             copy = replace(tensor, number=next(numbers), sizes=sizes[tensor])
             copies.setdefault(loop.index, {})[tensor] = copy

@@ -30,9 +30,6 @@ from brickwork.transform.autodiff.reaching_stores import ReachingStores
 from brickwork.transform.scratch import Names
 from brickwork.transform.tensors import allocate_like, copied, element_indices, like_type, nest, sizes_of
 
-HALF = 16
-"""Bits of the types that adjoints are not summed in."""
-
 
 @dataclass(slots=True)
 class Adjoints:
@@ -92,7 +89,7 @@ def adjoints(
 
 def _make(found: Adjoints, tensor: Tensor, names: Names, *, asked: bool, fill: bool) -> Tensor:
     """Return a new tensor for the adjoints of one tensor, filled with 0 or not."""
-    half = tensor.type.dtype.bits == HALF
+    half = tensor.type.dtype.size == 2
     name = f"{tensor.name}_adjoint"
     adjoint, made = names.tensor(name, FLOAT32, *sizes_of(tensor)) if half else made_like(tensor, name, names)
     if asked:

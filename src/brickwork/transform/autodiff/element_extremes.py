@@ -61,7 +61,6 @@ from brickwork.ir.walk import (
 )
 from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
-from brickwork.transform.autodiff.adjoints import HALF
 from brickwork.transform.autodiff.slices import Place, Step, places
 from brickwork.transform.scratch import Names
 from brickwork.transform.tensors import copied, sizes_of
@@ -381,7 +380,7 @@ def _is_exact(value: Expression, kind: DType, opaque: Collection[Symbol]) -> boo
     """Whether a value is the same each time that it is computed, and is stored in a tensor of a type as it is."""
     nodes = (cast("Expression", node) for node in walk(value))
     floats = [node for node in nodes if node.dtype.is_float]
-    if kind.bits == HALF:
+    if kind.size == 2:
         return all(_is_half(node, kind) for node in floats)
     rounded = sum(isinstance(node, Apply) and node.operator.name in _ROUNDED for node in floats)
     return rounded <= 1 and _is_steady(value, opaque)

@@ -49,7 +49,6 @@ from brickwork.ir.walk import assigned_symbols, rewrite_statements, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.autodiff.locations import with_locations
-from brickwork.transform.autodiff.shorter_tapes import MOST_BYTES
 from brickwork.transform.autodiff.step_lists import (
     Item,
     digit,
@@ -62,6 +61,7 @@ from brickwork.transform.autodiff.step_lists import (
     sizes_of,
 )
 from brickwork.transform.canonical.dead import filled_local
+from brickwork.transform.privatise import LARGEST
 from brickwork.transform.scratch import Names
 
 _ROOMS = (32, 16, 8, 4)
@@ -135,7 +135,7 @@ def _again(loop: For, counts: Counter[Symbol]) -> _Again | None:
 def _room(state: Sequence[Item]) -> int | None:
     """Return how many places a digit has, if the lists are small enough with any."""
     size = sum(dtype_of(item).size * math.prod(sizes_of(item)) for item in state)
-    return next((room for room in _ROOMS if size * (room * _levels(room) + 1) <= MOST_BYTES), None)
+    return next((room for room in _ROOMS if size * (room * _levels(room) + 1) <= LARGEST), None)
 
 
 @legality

@@ -73,9 +73,6 @@ _STEPS = (64, 32, 16, 8, 4)
 _NEAR = 4096
 """Bytes of the steps in between: a block of 32 threads has them in the 128 KiB that a first cache has at least."""
 
-MOST_BYTES = 16384
-"""Most bytes of the steps of a loop that a thread keeps, of the 512 KiB that are its own on GPUs; chosen only."""
-
 _FEW = 32
 """Bytes of a step whose tape stays."""
 
@@ -174,8 +171,7 @@ def _taped(
     found = _Taped(
         loop, back, tuple(tapes), axis, front, allocated[tapes[0]].sizes[: axis + 1], known, _state(loop), steps
     )
-    pays = size > _FEW and size * steps <= MOST_BYTES
-    return found if pays and _may_be_run_again(found, between, accesses) else None
+    return found if _FEW < size <= _NEAR and _may_be_run_again(found, between, accesses) else None
 
 
 @legality

@@ -26,8 +26,6 @@ from brickwork.records import dataclass
 
 _Product = tuple[Expression, ...]
 _Sum = dict[_Product, int]
-DEEPEST = 8
-"""Definitions, one in terms of another, that are followed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ class Lengths:
 
     def resolved(self, expression: Expression) -> Expression:
         """Return an expression in terms of indices, and of what the block does not change, as far as that is known."""
-        for _ in range(DEEPEST):
+        for _ in self.values:
             found = substitute(expression, self.values)
             if found == expression or sum(1 for _ in walk(found)) > LARGEST:
                 break
