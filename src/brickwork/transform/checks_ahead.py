@@ -48,7 +48,7 @@ from brickwork.target.target import Target
 from brickwork.transform.free_variables import fresh_names
 from brickwork.transform.guard import conjunction, range_check
 from brickwork.transform.iteration_bounds import Ranges
-from brickwork.transform.nests_apart import Apart, Changed, Place, launches, with_each, worth_tiles
+from brickwork.transform.nests_apart import Apart, Changed, Place, in_branches, launches, with_each, worth_tiles
 from brickwork.transform.schedule.contract_loops import opened
 from brickwork.transform.scratch import Names, copied
 
@@ -82,17 +82,14 @@ def _ahead(
     worth: list[Expression] = []
 
     def visit(statement: Statement) -> Block:
-        match statement:
-            case If(then=then, otherwise=otherwise):
-                blocks = (tuple(each for item in block for each in visit(item)) for block in (then, otherwise))
-                return (replace(statement, then=next(blocks), otherwise=next(blocks)),)
-            case For() if _reads_places(statement) and (found := _of_nest(statement, kernel, analysed(), made)):
-                worth.extend(found[1])
-                return tuple(copied(item, names) for item in found[0])
-            case _:
-                return (statement,)
+        if not isinstance(statement, For) or not _reads_places(statement):
+            return (statement,)
+        if (found := _of_nest(statement, kernel, analysed(), made)) is None:
+            return (statement,)
+        worth.extend(found[1])
+        return tuple(copied(item, names) for item in found[0])
 
-    nests = visit(statement)
+    nests = in_branches((statement,), visit)
     return Apart(nests, (), tuple(worth)) if worth else None
 
 
@@ -135,13 +132,9 @@ def _of_nest(
 
 def _reads_places(nest: For) -> bool:
     """Whether an index in a nest is an element, or computed from one."""
-    read = {node.symbol for node in statements(nest) if isinstance(node, Assign) and _has_load(node.value)}
+    read = {node.symbol for node in statements(nest) if isinstance(node, Assign) and effects(node.value).loads}
     indices = [index for node in walk(nest) if isinstance(node, Load) for index in node.indices]
-    return any(_has_load(index) or read_symbols(index) & read for index in indices)
-
-
-def _has_load(expression: Expression) -> bool:
-    return any(isinstance(node, Load) for node in walk(expression))
+    return any(effects(index).loads or read_symbols(index) & read for index in indices)
 
 
 def _stores_into(block: Block, tensors: frozenset[Tensor]) -> bool:
@@ -220,7 +213,7 @@ class _Checks:
         result: list[Statement] = []
         for statement in block:
             match statement:
-                case For(start=start, stop=stop, body=body) if not _has_load(start) and not _has_load(stop):
+                case For(start=start, stop=stop, body=body) if not effects((start, stop)).loads:
                     result.append(replace(statement, body=self.block(body, (*loops, statement), asked)))
                 case If(condition=condition, then=then, otherwise=()):
                     condition = self.expression(condition, loops, asked)

@@ -40,7 +40,6 @@ from brickwork.ir.nodes import (
     Launch,
     Load,
     Node,
-    Program,
     Read,
     Statement,
     Store,
@@ -52,8 +51,8 @@ from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.canonical.dead import without_dead
-from brickwork.transform.free_variables import fresh_names, with_body
-from brickwork.transform.nests_apart import Changed, beside, with_each
+from brickwork.transform.free_variables import with_body
+from brickwork.transform.nests_apart import Changed, beside, each_launch
 from brickwork.transform.privatise import OwnerFinder
 from brickwork.transform.scratch import Names, copied
 
@@ -80,14 +79,6 @@ class _Scatter:
         """The accesses of the tensor in the nest."""
         nodes = (self.store,) if self.before is None else (self.store, self.before.value)
         return frozenset(node.access for node in nodes if isinstance(node, Load | Store))
-
-
-def with_last_stores(program: Program, target: Target) -> tuple[Program, dict[str, str]]:
-    """Return the program with kernels of their own for stores at places that elements say, and remarks on those."""
-    if not target.grid:
-        return program, {}
-    names = fresh_names(program)
-    return with_each(program, lambda launch: _changed(launch, names, target.scratch_bytes))
 
 
 def scattered_nests(kernel: Kernel) -> frozenset[Symbol]:
@@ -168,8 +159,9 @@ def _is_scattered(access: Access) -> bool:
 # ---------------------------------------------------------------- the change
 
 
-def _changed(launch: Launch, names: Names, most: int) -> Changed | None:
-    """Return the launch of the kernel with loops that find the last stores, where `most` bytes are enough for that."""
+@each_launch("grid")
+def with_last_stores(launch: Launch, names: Names, target: Target) -> Changed | None:
+    """Return the launch of the kernel with loops that find the last stores, where there is memory for that."""
     kernel = launch.kernel
     made: list[Allocate] = []
     total: Expression = build.integer(0)
@@ -188,7 +180,7 @@ def _changed(launch: Launch, names: Names, most: int) -> Changed | None:
     if kernel is launch.kernel:
         return None
     kernel = replace(kernel, name=f"{kernel.name}{LAST}")
-    fits = build.apply("le", total, build.integer(most))
+    fits = build.apply("le", total, build.integer(target.scratch_bytes))
     return beside(launch, fits, tuple(made), kernel, REMARK)
 
 

@@ -23,7 +23,7 @@ from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL
 from brickwork.ir.effects import effects
-from brickwork.ir.nodes import Block, Expression, For, Launch, Program, Statement, Symbol
+from brickwork.ir.nodes import Block, Expression, For, Launch, Statement, Symbol
 from brickwork.ir.walk import assigned_symbols, read_symbols, statements
 from brickwork.legality import legality
 from brickwork.records import dataclass
@@ -31,9 +31,9 @@ from brickwork.target.target import Target
 from brickwork.transform.columns import with_columns
 from brickwork.transform.interchange import interchange
 from brickwork.transform.iteration_bounds import Ranges
-from brickwork.transform.nests_apart import Changed, beside, with_each
+from brickwork.transform.nests_apart import Changed, beside, each_launch
 from brickwork.transform.persistent import few_iterations, saturated
-from brickwork.transform.scratch import Names, copied, names_of
+from brickwork.transform.scratch import Names, copied
 
 STEPS = "_steps"
 """Ends the name of a kernel that is launched for each step."""
@@ -50,12 +50,8 @@ class Steps:
     steps: tuple[For, ...]
 
 
-def with_launched_steps(program: Program, target: Target) -> tuple[Program, dict[str, str]]:
-    """Return the program with kernels of their own that are launched for each step, and remarks on these."""
-    return with_each(program, lambda launch: _launched(launch, target)) if target.grid else (program, {})
-
-
-def _launched(launch: Launch, target: Target) -> Changed | None:
+@each_launch("grid")
+def with_launched_steps(launch: Launch, names: Names, target: Target) -> Changed | None:
     """Return a kernel that is launched for each step where it is better than the given one, if there is such."""
     kernel = launch.kernel
     if not any(map(_has_steps, kernel.body)):
@@ -67,7 +63,6 @@ def _launched(launch: Launch, target: Target) -> Changed | None:
     if not any(map(_has_steps, exchanged.body)):
         return None
     analysis = find_updates(exchanged, analyse(exchanged) if orders else analysis)
-    names = names_of((exchanged,), 0)
     ranges = Ranges(frozenset(kernel.scalars) - assigned_symbols(kernel.body))
     condition, body, launched = build.constant(True, BOOL), list[Statement](), frozenset[Symbol]()
     for statement in exchanged.body:

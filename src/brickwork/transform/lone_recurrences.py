@@ -16,7 +16,6 @@ For grids (`split_recurrences.py`): running sums, places of what is kept (`if x[
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import chain
 
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.carrying_loops import carrying_loops
@@ -24,37 +23,27 @@ from brickwork.analysis.scalars import NONE, live_before, reduction_of
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.effects import effects
-from brickwork.ir.nodes import Allocate, Assign, Block, Expression, For, If, Kernel, Launch, Program, Statement, Symbol
+from brickwork.ir.nodes import Allocate, Assign, Block, Expression, For, Kernel, Launch, Statement, Symbol
 from brickwork.ir.walk import assigned_symbols, free_tensors, read_symbols, substitute_block
 from brickwork.legality import legality
 from brickwork.target.target import Target
 from brickwork.transform.argument_checks import without_argument_checks
 from brickwork.transform.canonical.dead import without_dead
 from brickwork.transform.carried_elements import with_carried_elements
-from brickwork.transform.free_variables import fresh_names, with_body
+from brickwork.transform.free_variables import with_body
+from brickwork.transform.nests_apart import Changed, each_launch
 from brickwork.transform.recurrences import reads_as_before, without_stores
 from brickwork.transform.scratch import ONCE, Names, names_of, with_variables
 from brickwork.transform.slopes import Item, with_slopes
 
 
-def with_nests_of_one(program: Program, target: Target) -> tuple[Program, dict[str, str]]:
-    """Return the program with nests of one iteration around recurrences that stand alone, and no remarks."""
-    names: list[Names] = []
-
-    def changed(statement: Statement) -> Block:
-        match statement:
-            case If(then=then, otherwise=otherwise):
-                first, second = (tuple(chain.from_iterable(map(changed, part))) for part in (then, otherwise))
-                return (replace(statement, then=first, otherwise=second),)
-            case Launch(kernel=kernel) if target.grid and (wanted := recurrences_alone(kernel)):
-                names[:] = names or [fresh_names(program)]
-                other, made = _changed(kernel, wanted, names[0])
-                return (*made, replace(statement, kernel=other))
-            case _:
-                return (statement,)
-
-    body = tuple(chain.from_iterable(map(changed, program.body)))
-    return (replace(program, body=body) if names else program), {}
+@each_launch("grid")
+def with_nests_of_one(launch: Launch, names: Names, _: Target) -> Changed | None:
+    """Return the launch of the kernel with nests of one iteration around recurrences that stand alone."""
+    if not (wanted := recurrences_alone(launch.kernel)):
+        return None
+    other, made = _changed(launch.kernel, wanted, names)
+    return (*made, replace(launch, kernel=other)), {}
 
 
 # ---------------------------------------------------------------- which loops

@@ -20,13 +20,12 @@ from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Apply,
     Assign,
+    Block,
     Check,
     Expression,
     For,
-    If,
     Launch,
     Node,
-    Program,
     Read,
     Statement,
     Symbol,
@@ -36,9 +35,8 @@ from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.argument_checks import total
-from brickwork.transform.free_variables import fresh_names
 from brickwork.transform.iteration_bounds import Ranges
-from brickwork.transform.nests_apart import Apart, Changed, Place, launches, with_each, worth_tiles
+from brickwork.transform.nests_apart import Apart, Changed, Place, each_launch, in_branches, launches, worth_tiles
 from brickwork.transform.schedule.contract_loops import opened
 from brickwork.transform.scratch import Names, copied
 
@@ -56,18 +54,12 @@ class _Groups:
     members: Expression
 
 
-def with_loops_of_groups(program: Program, target: Target) -> tuple[Program, dict[str, str]]:
-    """Return the program with loops over groups, and over the members of one, and remarks."""
-    if not target.matrix:
-        return program, {}
-    names = fresh_names(program)
-
-    def change(launch: Launch) -> Changed:
-        kernel = launch.kernel
-        fixed = frozenset(kernel.scalars) - assigned_symbols(kernel.body)
-        return launches(launch, [_divided(item, fixed, names) for item in kernel.body], GROUPS, REMARK)
-
-    return with_each(program, change)
+@each_launch("matrix")
+def with_loops_of_groups(launch: Launch, names: Names, _: Target) -> Changed:
+    """Return nests with loops over groups, and over the members of one, and remarks."""
+    kernel = launch.kernel
+    fixed = frozenset(kernel.scalars) - assigned_symbols(kernel.body)
+    return launches(launch, [_divided(item, fixed, names) for item in kernel.body], GROUPS, REMARK)
 
 
 def _divided(statement: Statement, fixed: frozenset[Symbol], names: Names) -> Apart | None:
@@ -77,24 +69,20 @@ def _divided(statement: Statement, fixed: frozenset[Symbol], names: Names) -> Ap
     """
     worth = dict[Expression, None]()
 
-    def visit(statement: Statement) -> Statement:
-        match statement:
-            case If(then=then, otherwise=otherwise):
-                return replace(statement, then=tuple(map(visit, then)), otherwise=tuple(map(visit, otherwise)))
-            case For() if not is_worth(statement):
-                for groups in _groups_in(statement, fixed):
-                    index = groups.loop.index
-                    pair = [names.symbol(f"{index.name}_{part}", index.dtype) for part in ("group", "member")]
-                    made = rewrite(statement, partial(_in_two, groups=groups, outer=pair[0], inner=pair[1]))
-                    if found := is_worth(made):
-                        divisor = build.apply("maximum", groups.members, build.integer(1))
-                        rest = build.apply("mod", groups.loop.stop, divisor)
-                        worth.update(dict.fromkeys(map(total, (*found, build.apply("eq", rest, build.integer(0))))))
-                        worth.setdefault(build.apply("ge", total(groups.members), build.integer(1)))
-                        return made
-                return statement
-            case _:
-                return statement
+    def visit(statement: Statement) -> Block:
+        if not isinstance(statement, For) or is_worth(statement):
+            return (statement,)
+        for groups in _groups_in(statement, fixed):
+            index = groups.loop.index
+            pair = [names.symbol(f"{index.name}_{part}", index.dtype) for part in ("group", "member")]
+            made = rewrite(statement, partial(_in_two, groups=groups, outer=pair[0], inner=pair[1]))
+            if found := is_worth(made):
+                divisor = build.apply("maximum", groups.members, build.integer(1))
+                rest = build.apply("mod", groups.loop.stop, divisor)
+                worth.update(dict.fromkeys(map(total, (*found, build.apply("eq", rest, build.integer(0))))))
+                worth.setdefault(build.apply("ge", total(groups.members), build.integer(1)))
+                return (made,)
+        return (statement,)
 
     def is_worth(nest: For) -> tuple[Expression, ...] | None:
         band = [*_in_one_another(nest)]
@@ -106,7 +94,7 @@ def _divided(statement: Statement, fixed: frozenset[Symbol], names: Names) -> Ap
         only = next((item for item in body if may_sum(item)), None)
         return None if only is None else worth_tiles(ahead, only, place)
 
-    made = visit(statement)
+    (made,) = in_branches((statement,), visit)
     return Apart((copied(made, names),), (), (*worth,)) if worth else None
 
 

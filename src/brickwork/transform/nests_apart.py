@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import reduce, wraps
 
 from brickwork.analysis.contractions import find_contraction, grouped
 from brickwork.analysis.scalars import NONE, live_before
@@ -21,10 +21,12 @@ from brickwork.ir.walk import assigned_symbols
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.matrix import LEAST_AREA, LEAST_SIDE, LEAST_TERMS
+from brickwork.target.target import Target
 from brickwork.transform.explanation import IN_ORDER, OTHERWISE
-from brickwork.transform.free_variables import with_body
+from brickwork.transform.free_variables import fresh_names, with_body
 from brickwork.transform.guard import conjunction
 from brickwork.transform.iteration_bounds import Ranges
+from brickwork.transform.scratch import Names
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,24 +54,52 @@ Changed = tuple[Block, dict[str, str]]
 """What is launched in place of a kernel, and remarks on the kernels of it."""
 
 
+Pass = Callable[[Program, Target], tuple[Program, dict[str, str]]]
+
+
+def each_launch(needed: str) -> Callable[[Callable[[Launch, Names, Target], Changed | None]], Pass]:
+    """Make a pass over programs of what changes one launch, for targets that have what is `needed`.
+
+    It is given names that the program does not use.
+    """
+
+    def passing(change: Callable[[Launch, Names, Target], Changed | None]) -> Pass:
+        @wraps(change)
+        def run(program: Program, target: Target) -> tuple[Program, dict[str, str]]:
+            if not getattr(target, needed):
+                return program, {}
+            names = fresh_names(program)
+            return with_each(program, lambda launch: change(launch, names, target))
+
+        return run
+
+    return passing
+
+
 def with_each(program: Program, change: Callable[[Launch], Changed | None]) -> tuple[Program, dict[str, str]]:
     """Return a program with its launches changed, and all remarks; kernels whose tensors may share memory stay."""
     remarks = dict[str, str]()
 
     def visit(statement: Statement) -> Block:
-        match statement:
-            case Launch(kernel=kernel) if not kernel.may_alias and (changed := change(statement)) is not None:
-                result, more = changed
-                remarks.update(more)
-                return result
-            case If(then=then, otherwise=otherwise):
-                blocks = (tuple(each for item in block for each in visit(item)) for block in (then, otherwise))
-                return (replace(statement, then=next(blocks), otherwise=next(blocks)),)
-            case _:
-                return (statement,)
+        if not isinstance(statement, Launch) or statement.kernel.may_alias or (changed := change(statement)) is None:
+            return (statement,)
+        remarks.update(changed[1])
+        return changed[0]
 
-    body = tuple(each for statement in program.body for each in visit(statement))
-    return replace(program, body=body), remarks
+    return replace(program, body=in_branches(program.body, visit)), remarks
+
+
+def in_branches(block: Block, change: Callable[[Statement], Block]) -> Block:
+    """Return a block with each statement changed that is no branch, in branches, too."""
+    result: list[Statement] = []
+    for statement in block:
+        match statement:
+            case If(then=then, otherwise=otherwise):
+                then, otherwise = in_branches(then, change), in_branches(otherwise, change)
+                result.append(replace(statement, then=then, otherwise=otherwise))
+            case _:
+                result += change(statement)
+    return tuple(result)
 
 
 def beside(launch: Launch, condition: Expression, made: Block, other: Kernel, remark: str) -> Changed:

@@ -33,7 +33,6 @@ from brickwork.ir.nodes import (
     Launch,
     Load,
     Node,
-    Program,
     Read,
     Statement,
     Store,
@@ -43,9 +42,8 @@ from brickwork.ir.walk import read_symbols, rewrite, rewrite_statements, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
-from brickwork.transform.free_variables import fresh_names
 from brickwork.transform.guard import index_check
-from brickwork.transform.nests_apart import with_each
+from brickwork.transform.nests_apart import Changed, each_launch
 from brickwork.transform.schedule.lengths import Lengths, lengths_in
 from brickwork.transform.schedule.planner import varies_with
 from brickwork.transform.scratch import Names, copied
@@ -64,20 +62,16 @@ class _Row:
     inside: tuple[For, ...]
 
 
-def with_padded_rows(program: Program, target: Target) -> tuple[Program, dict[str, str]]:
-    """Return the program for a grid with rows as long as they may be, and no remarks."""
-    return with_each(program, lambda launch: ((_padded(launch, program),), {})) if target.grid else (program, {})
-
-
-def _padded(launch: Launch, program: Program) -> Launch:
+@each_launch("grid")
+def with_padded_rows(launch: Launch, names: Names, _: Target) -> Changed | None:
+    """Return the launch of the kernel with rows as long as they may be."""
     kernel = launch.kernel
     lengths = lengths_in(kernel.body)
     rows = {row.loop.index: row for row in _rows(kernel.body, (), lengths, kernel)}
     if not rows:
-        return launch
+        return None
     analysis = find_updates(kernel, analyse(kernel), claimed=False)
     rows = {index: row for index, row in rows.items() if _is_apart(row.loop, analysis)}
-    names = fresh_names(program)
 
     def change(statement: Statement) -> Block:
         match statement:
@@ -88,7 +82,7 @@ def _padded(launch: Launch, program: Program) -> Launch:
             case _:
                 return (statement,)
 
-    return replace(launch, kernel=replace(kernel, body=rewrite_statements(kernel.body, change))) if rows else launch
+    return (replace(launch, kernel=replace(kernel, body=rewrite_statements(kernel.body, change))),), {}
 
 
 def _rows(block: Block, around: tuple[For, ...], lengths: Lengths, kernel: Kernel) -> Iterator[_Row]:

@@ -37,7 +37,6 @@ from brickwork.ir.nodes import (
     Launch,
     Load,
     Node,
-    Program,
     Read,
     Statement,
     Store,
@@ -60,10 +59,10 @@ from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.argument_checks import without_argument_checks
 from brickwork.transform.canonical.dead import without_dead
-from brickwork.transform.free_variables import fresh_names, with_body
+from brickwork.transform.free_variables import with_body
 from brickwork.transform.last_stores import scattered_nests
 from brickwork.transform.lone_recurrences import may_be_cut, recurrences_alone
-from brickwork.transform.nests_apart import Changed, beside, with_each
+from brickwork.transform.nests_apart import Changed, beside, each_launch
 from brickwork.transform.schedule.grid import UNROLLED
 from brickwork.transform.scratch import Names, copied, names_of, with_variables
 from brickwork.transform.split_recurrences import balanced, worth_chunks
@@ -75,16 +74,11 @@ REMARK = "where what iterations find in counters is found first, in parallel"
 """What `explain` says of it."""
 
 
-def with_ranks(program: Program, target: Target) -> tuple[Program, dict[str, str]]:
-    """Return the program with kernels of their own for loops that pass counters on, and remarks on those."""
-    if not target.grid:
-        return program, {}
-    names = fresh_names(program)
-    return with_each(program, lambda launch: _changed(launch, names, target) if _may_count(launch.kernel) else None)
-
-
-def _changed(launch: Launch, names: Names, target: Target) -> Changed | None:
+@each_launch("grid")
+def with_ranks(launch: Launch, names: Names, target: Target) -> Changed | None:
     """Return the launch of the kernel with counters of the first loops apart, where these are long and memory does."""
+    if not _may_count(launch.kernel):
+        return None
     kernel, asked = without_argument_checks(launch.kernel)
     analysis = find_updates(kernel, analyse(kernel))
     made, cut = _Made(names, target), recurrences_alone(kernel)

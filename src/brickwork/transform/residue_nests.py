@@ -17,15 +17,14 @@ from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.effects import effects
-from brickwork.ir.nodes import Expression, For, If, Kernel, Launch, Program, Statement
+from brickwork.ir.nodes import Block, Expression, For, If, Kernel, Launch, Statement
 from brickwork.ir.walk import assigned_symbols, read_symbols
 from brickwork.legality import legality
 from brickwork.target.target import Target
 from brickwork.transform.distribute import may_have_parts
-from brickwork.transform.free_variables import fresh_names
 from brickwork.transform.guard import guards
 from brickwork.transform.iteration_bounds import Ranges
-from brickwork.transform.nests_apart import Apart, Changed, Place, launches, with_each, worth_tiles
+from brickwork.transform.nests_apart import Apart, Changed, Place, each_launch, in_branches, launches, worth_tiles
 from brickwork.transform.residues import shifted, split, strided, sum_nest
 from brickwork.transform.scratch import Names, copied
 from brickwork.transform.sums import Limits
@@ -37,18 +36,12 @@ REMARK = "where the nest of each remainder is worth tiles"
 """What `explain` says of them."""
 
 
-def with_strides(program: Program, target: Target) -> tuple[Program, dict[str, str]]:
-    """Return the program with sums that go through those of their terms that have a remainder, and remarks."""
-    if not target.grid:
-        return program, {}
-    names = fresh_names(program)
-
-    def change(launch: Launch) -> Changed:
-        fixed = _limits(launch.kernel)
-        found = [_strided(item, fixed, names) for item in launch.kernel.body]
-        return launches(launch, found, STRIDED, SMALL, usual=True)
-
-    return with_each(program, change)
+@each_launch("grid")
+def with_strides(launch: Launch, names: Names, _: Target) -> Changed:
+    """Return nests with sums that go through those of their terms that have a remainder, and remarks."""
+    fixed = _limits(launch.kernel)
+    found = [_strided(item, fixed, names) for item in launch.kernel.body]
+    return launches(launch, found, STRIDED, SMALL, usual=True)
 
 
 def _limits(kernel: Kernel) -> Limits:
@@ -60,30 +53,20 @@ def _limits(kernel: Kernel) -> Limits:
 def _strided(statement: Statement, fixed: Limits, names: Names) -> Apart | None:
     """Return nests, which may stand in conditions, with sums that go through one remainder if they ask for it."""
 
-    def visit(statement: Statement) -> Statement:
-        match statement:
-            case If(then=then, otherwise=otherwise):
-                return replace(statement, then=tuple(map(visit, then)), otherwise=tuple(map(visit, otherwise)))
-            case _:
-                nest = sum_nest(statement, fixed)
-                made = nest if nest is None else strided(nest, names)
-                return statement if made is nest or made is None else copied(made.statement(), names)
+    def visit(statement: Statement) -> Block:
+        nest = sum_nest(statement, fixed)
+        made = nest if nest is None else strided(nest, names)
+        return (statement if made is nest or made is None else copied(made.statement(), names),)
 
-    made = visit(statement)
+    (made,) = in_branches((statement,), visit)
     return None if made == statement else Apart((made,), (), tuple(_are_small(statement, fixed)))
 
 
-def with_residues(program: Program, target: Target) -> tuple[Program, dict[str, str]]:
-    """Return the program with kernels that run a nest for each remainder, and remarks."""
-    if not target.matrix:
-        return program, {}
-    names = fresh_names(program)
-
-    def change(launch: Launch) -> Changed:
-        kernel, analysed = launch.kernel, cache(lambda: analyse(launch.kernel))
-        return launches(launch, [_split(item, _limits(kernel), analysed, names) for item in kernel.body], APART, REMARK)
-
-    return with_each(program, change)
+@each_launch("matrix")
+def with_residues(launch: Launch, names: Names, _: Target) -> Changed:
+    """Return nests for each remainder, and remarks."""
+    kernel, analysed = launch.kernel, cache(lambda: analyse(launch.kernel))
+    return launches(launch, [_split(item, _limits(kernel), analysed, names) for item in kernel.body], APART, REMARK)
 
 
 def _split(statement: Statement, fixed: Limits, analysed: Callable[[], Analysis], names: Names) -> Apart | None:

@@ -29,7 +29,6 @@ from brickwork.ir.nodes import (
     If,
     Kernel,
     Launch,
-    Program,
     Statement,
     Store,
     Symbol,
@@ -41,25 +40,18 @@ from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.autodiff.slices import Step, accumulations
 from brickwork.transform.canonical.dead import without_dead
-from brickwork.transform.free_variables import fresh_names, with_body
+from brickwork.transform.free_variables import with_body
 from brickwork.transform.guard import conjunction
-from brickwork.transform.nests_apart import Changed, with_each
+from brickwork.transform.nests_apart import Changed, each_launch
 from brickwork.transform.scratch import Names, copied, with_variables
 
 
-def with_scattered_sums(program: Program, target: Target) -> tuple[Program, dict[str, str]]:
-    """Return the program with nests of their own for sums that are scattered."""
-    if not target.grid:
-        return program, {}
-    names = fresh_names(program)
-
-    def change(launch: Launch) -> Changed:
-        kernel = launch.kernel
-        body = _Writer(kernel, names).block(kernel.body)
-        changed = body if body == kernel.body else with_body(kernel, body, kernel.facts)
-        return (launch if changed is body else replace(launch, kernel=changed),), {}
-
-    return with_each(program, change)
+@each_launch("grid")
+def with_scattered_sums(launch: Launch, names: Names, _: Target) -> Changed | None:
+    """Return the launch of the kernel with nests of their own for sums that are scattered."""
+    kernel = launch.kernel
+    body = _Writer(kernel, names).block(kernel.body)
+    return None if body == kernel.body else ((replace(launch, kernel=with_body(kernel, body, kernel.facts)),), {})
 
 
 @dataclass(frozen=True, slots=True)

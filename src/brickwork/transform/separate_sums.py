@@ -40,7 +40,6 @@ from brickwork.ir.nodes import (
     Launch,
     Load,
     Node,
-    Program,
     Read,
     Statement,
     Store,
@@ -53,10 +52,9 @@ from brickwork.records import dataclass
 from brickwork.target.matrix import LEAST_TERMS
 from brickwork.target.target import Target
 from brickwork.transform.distribute import may_have_parts, may_run_before
-from brickwork.transform.free_variables import fresh_names
 from brickwork.transform.guard import guards
 from brickwork.transform.iteration_bounds import Ranges
-from brickwork.transform.nests_apart import Apart, Changed, Place, launches, with_each, worth_tiles
+from brickwork.transform.nests_apart import Apart, Changed, Place, each_launch, launches, worth_tiles
 from brickwork.transform.scratch import Names, copied
 from brickwork.transform.sums_apart import sums_of
 
@@ -66,15 +64,8 @@ REMARK = "where each sum of products is worth tiles, and there is room for what 
 """What `explain` says of it."""
 
 
-def with_separate_sums(program: Program, target: Target) -> tuple[Program, dict[str, str]]:
-    """Return the program with nests of their own for contractions beside other loops, and remarks on those."""
-    if not target.matrix:
-        return program, {}
-    names = fresh_names(program)
-    return with_each(program, lambda launch: _launches(launch, names, target.scratch_bytes))
-
-
-def _launches(launch: Launch, names: Names, most: int) -> Changed:
+@each_launch("matrix")
+def with_separate_sums(launch: Launch, names: Names, target: Target) -> Changed:
     """Return launches of a kernel's nests that are cut, and of what stands between them, and remarks on those."""
     kernel = launch.kernel
     if not any(_has_several(node) for node in statements(kernel.body) if isinstance(node, For)):
@@ -84,7 +75,7 @@ def _launches(launch: Launch, names: Names, most: int) -> Changed:
     found = [cutter.cut(item) for item in kernel.body]
     held = guards(analysis)
     found = [None if each is None else replace(each, worth=(*held, *each.worth)) for each in found]
-    return launches(launch, found, APART, REMARK, most=most)
+    return launches(launch, found, APART, REMARK, most=target.scratch_bytes)
 
 
 def _has_several(loop: For) -> bool:
