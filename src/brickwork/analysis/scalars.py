@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from brickwork.analysis.searches import EXTREMES, MIRRORED, search_of, without_numbers
+from brickwork.analysis.searches import EXTREMES, MIRRORED, same, search_of
 from brickwork.diagnostics.location import Location
 from brickwork.ir.nodes import (
     Apply,
@@ -224,15 +224,10 @@ def _selected(statement: Statement, symbol: Symbol) -> str | None:
             then=(Assign(symbol=target, value=value),),
             otherwise=(),
         ) if target == symbol and compare.name in EXTREMES and symbol not in read_symbols(value):
-            if _is_same(left, value) and right == Read(symbol=symbol):
+            if same(left, value) and right == Read(symbol=symbol):
                 return EXTREMES[compare.name]
-            if _is_same(right, value) and left == Read(symbol=symbol):
+            if same(right, value) and left == Read(symbol=symbol):
                 return EXTREMES[MIRRORED[compare.name]]
             return None
         case _:
             return None
-
-
-def _is_same(left: Expression, right: Expression) -> bool:
-    """Whether two expressions, one evaluated right after the other, have the same value."""
-    return without_numbers(left) == without_numbers(right)

@@ -127,6 +127,11 @@ def is_made(symbol: Symbol) -> bool:
     return PLACE_NUMBERS <= symbol.number < PLACE_NUMBERS + 100_000
 
 
+def same(one: Expression, other: Expression) -> bool:
+    """Whether two expressions are the same, but for the places where they stand in the source."""
+    return without_numbers(one) == without_numbers(other)
+
+
 def without_numbers(expression: Expression) -> Expression:
     """Return the expression with reads that do not tell at which place of the source they stand."""
 

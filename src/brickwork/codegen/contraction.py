@@ -16,12 +16,13 @@ from brickwork.codegen.builder import Known
 from brickwork.codegen.emitter_state import EmitBlock, Frame, State
 from brickwork.codegen.expressions import emit_expression
 from brickwork.codegen.lane_values import Strided, Uniform, Value, Varying
+from brickwork.codegen.teams import block_barrier
 from brickwork.codegen.thread_iterations import register
 from brickwork.codegen.tile import Tile, tile_of
 from brickwork.codegen.tile_cluster import add_up, meet, part
 from brickwork.codegen.tile_places import SHARED, ends_of, numbered, shared
 from brickwork.codegen.tile_products import Warp, warp_of
-from brickwork.codegen.tile_stages import barrier, sum_up
+from brickwork.codegen.tile_stages import sum_up
 from brickwork.codegen.words import Words
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, INT64
@@ -68,7 +69,7 @@ def _keep(state: State, tile: Tile, warp: Warp) -> None:
                 for item, text in enumerate(both):
                     pair = writer.emit(f"insertelement <2 x {kind}> {pair}, {kind} {text}, i32 {item}")
                 writer.store(f"<2 x {kind}>", pair, shared(state, at), ", align 8", pointer=SHARED)
-    barrier(state)
+    block_barrier(state)
 
 
 def _finish(state: State, tile: Tile, rows: For, thread: str, emit_block: EmitBlock) -> None:

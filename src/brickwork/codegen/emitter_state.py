@@ -12,10 +12,10 @@ from typing import TypeAlias
 
 from brickwork.codegen.builder import FunctionWriter, Module
 from brickwork.codegen.convention import ContextLayout
-from brickwork.codegen.lane_values import Value
+from brickwork.codegen.lane_values import Uniform, Value
 from brickwork.codegen.line_information import KernelLines
-from brickwork.ir.dtypes import DType
-from brickwork.ir.nodes import Block, Kernel, Load, Symbol, Tensor
+from brickwork.ir.dtypes import INT64, DType
+from brickwork.ir.nodes import Block, For, Kernel, Load, Symbol, Tensor
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 
@@ -165,6 +165,12 @@ class State:
     def inner(self) -> State:
         """Return a state for a region of its own."""
         return replace(self, values=dict(self.values), slots=dict(self.slots), arrays=dict(self.arrays))
+
+    def at(self, loop: For, place: str) -> State:
+        """Return a state for an iteration of a loop."""
+        inner = self.inner()
+        inner.values[loop.index] = Uniform(place, INT64)
+        return inner
 
     def under(self, mask: str | None) -> State:
         """Return a state for a region in which only lanes of `mask` are active."""

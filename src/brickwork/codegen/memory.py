@@ -209,7 +209,7 @@ def _from_chunks(state: State, tensor: Tensor, offset: Value) -> list[str] | Non
     steps = [stride * lane for lane in range(state.width)] if isinstance(offset, Strided) else [0]
     if max(map(abs, steps)) >= len(steps):
         return None
-    kind, start = memory_type(tensor.type.dtype), address_of_chunk(state, tensor, root)
+    kind, start = memory_type(tensor.type.dtype), offset_address(state, tensor, root)
     items: list[str] = []
     for step, read in zip(steps, active if len(steps) > 1 else (True,), strict=True):
         if not read:
@@ -237,11 +237,6 @@ def _within_chunks(state: State, tensor: Tensor, offset: Value) -> tuple[str, in
     if state.writer.known(root).multiple % (ALIGNMENT // tensor.type.dtype.size):
         return None
     return root, constant, offset.stride if isinstance(offset, Strided) else 0
-
-
-def address_of_chunk(state: State, tensor: Tensor, offset: str) -> str:
-    """Return the address of a chunk that need not lie in the tensor."""
-    return _address(state, tensor, offset, inside=False)
 
 
 def load_chunk(state: State, tensor: Tensor, start: str, distance: int) -> str:

@@ -10,12 +10,11 @@ from __future__ import annotations
 from brickwork.codegen.atomics import add_float, emit_update
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.expressions import emit_all, emit_expression
-from brickwork.codegen.lane_values import Uniform, memory_type
+from brickwork.codegen.lane_values import memory_type
 from brickwork.codegen.lanes import vector
 from brickwork.codegen.memory import element_addresses
 from brickwork.codegen.shuffles import branch_if_together, lane_number, scattered_sum
 from brickwork.codegen.variables import may_vary
-from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Constant, Expression, For, Store
 from brickwork.target.target import WARP
 from brickwork.transform.row_updates import row_update
@@ -41,7 +40,7 @@ def emit_row(state: State, loop: For) -> None:
     items = range(first, first + count)
     branch_if_together(state, _address(state, loop, store, str(first)), same, alone)
     writer.place(same)
-    values = [vector(state, emit_expression(_at(state, loop, str(item)), store.value)) for item in items]
+    values = [vector(state, emit_expression(state.at(loop, str(item)), store.value)) for item in items]
     lane = lane_number(state)
     total = scattered_sum(state, kind, values, lane)
     item = emit(f"zext i32 {emit(f'and i32 {lane}, {count - 1}')} to i64")
@@ -54,7 +53,7 @@ def emit_row(state: State, loop: For) -> None:
     writer.branch(added)
     writer.place(alone)
     for number in items:
-        at = _at(state, loop, str(number))
+        at = state.at(loop, str(number))
         indices, value = emit_all(at, store.indices), emit_expression(at, store.value)
         if operator is not None:
             emit_update(at, store.tensor, indices, value, operator, together=False)
@@ -68,12 +67,6 @@ def _end(end: Expression) -> int:
     return int(end.value)
 
 
-def _at(state: State, loop: For, item: str) -> State:
-    inner = state.inner()
-    inner.values[loop.index] = Uniform(item, INT64)
-    return inner
-
-
 def _address(state: State, loop: For, store: Store, item: str) -> str:
-    at = _at(state, loop, item)
+    at = state.at(loop, item)
     return element_addresses(at, store.tensor, emit_all(at, store.indices))

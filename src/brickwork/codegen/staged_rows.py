@@ -282,7 +282,7 @@ def emit_stages(
     writer.learn(here, Known(1, length))
     _begin_stage(state, found, (count, here, is_first, writer.load("i64", before)))
     begun = emit(f"add i64 {start}, {count}")
-    rows, at = dict(state.rows), _at(state, loop, begun)
+    rows, at = dict(state.rows), state.at(loop, begun)
     for item in found:
         least = _scalar(emit_expression(at, item.steps.last))
         place = least if item.steps.step > 0 else emit(f"sub i64 {least}, {length - 1}")
@@ -314,16 +314,10 @@ def _begin_stage(state: State, found: Sequence[_Stage], at: tuple[str, str, str,
         whole_warp_barrier(state)
 
 
-def _at(state: State, loop: For, count: str) -> State:
-    inner = state.inner()
-    inner.values[loop.index] = Uniform(count, INT64)
-    return inner
-
-
 def _begun(state: State, item: Steps, loop: For, start: str, length: int, taken: int) -> _Stage:
     """Return the stage that a loop begins with."""
     emit, tensor = state.writer.emit, item.tensor
-    at = _at(state, loop, start)
+    at = state.at(loop, start)
     offset = _scalar(memory.element_offset(state, tensor, emit_all(at, (*item.row, item.last))))
     offset = emit(f"add i64 {offset}, {item.beyond if item.step > 0 else 1 - length}")
     pitch = (length + item.beyond) | 1

@@ -24,6 +24,7 @@ from brickwork.codegen.rebind import emit_rebind
 from brickwork.codegen.row_updates import emit_row, is_row
 from brickwork.codegen.variables import leaves, moves_by_itself
 from brickwork.codegen.vectors import emit_vector
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Allocate,
     Assign,
@@ -34,7 +35,6 @@ from brickwork.ir.nodes import (
     For,
     If,
     Launch,
-    Load,
     Local,
     Rebind,
     Return,
@@ -44,7 +44,7 @@ from brickwork.ir.nodes import (
     Symbol,
     While,
 )
-from brickwork.ir.walk import statements, walk
+from brickwork.ir.walk import statements
 
 
 def emit_block(state: State, block: Block) -> None:
@@ -199,12 +199,8 @@ def _emit_if(state: State, statement: If) -> None:
 
 def _emit_masked(state: State, block: Block) -> None:
     """Emit a block for the lanes of the state's mask, if there are any."""
-    if state.mask is None or all(isinstance(item, Assign) and not _has_load(item) for item in block):
+    if state.mask is None or all(isinstance(item, Assign) and not effects(item).loads for item in block):
         emit_block(state, block)
         return
     with state.writer.when(lanes.any_lane(state, state.mask)):
         emit_block(state, block)
-
-
-def _has_load(statement: Statement) -> bool:
-    return any(isinstance(node, Load) for node in walk(statement))

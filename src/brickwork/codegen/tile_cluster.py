@@ -20,6 +20,7 @@ from brickwork.ir.nodes import Expression, For
 from brickwork.ir.walk import assigned_symbols, read_symbols
 from brickwork.legality import legality
 from brickwork.target.matrix import CHUNK_BYTES, FEWEST_DIVIDED, LEAST_STAGES, MOST_PARTS
+from brickwork.transform.schedule.contract_loops import tiles
 
 _ARRIVE, _WAIT = "llvm.nvvm.barrier.cluster.arrive", "llvm.nvvm.barrier.cluster.wait"
 
@@ -33,11 +34,11 @@ def blocks_of(loops: Sequence[For], tile: Tile) -> Expression:
     counts: list[Expression] = []
     for loop in tile.contraction.sums:
         count = build.iterations(loop.start, loop.stop)
-        counts.append(_quotient(count, tile.staged) if loop is tile.depth else count)
+        counts.append(tiles(count, tile.staged) if loop is tile.depth else count)
     if not wanted or not _is_known_before(counts, loops):
         return one
-    tiles = build.product([one, *(build.iterations(loop.start, loop.stop) for loop in loops)])
-    each = build.apply("floordiv", build.integer(wanted), build.apply("maximum", tiles, one))
+    whole = build.product([one, *(build.iterations(loop.start, loop.stop) for loop in loops)])
+    each = build.apply("floordiv", build.integer(wanted), build.apply("maximum", whole, one))
     stages = build.product(counts)
     deep = build.apply("floordiv", stages, build.integer(LEAST_STAGES))
     # Stages of 16 bits take half as long as those of 32, and a cluster as long for both.
@@ -53,10 +54,6 @@ def blocks_of(loops: Sequence[For], tile: Tile) -> Expression:
 def _is_known_before(counts: Sequence[Expression], loops: Sequence[For]) -> bool:
     """Whether numbers of stages are the same for all tiles of a nest: the host asks before it is launched."""
     return not read_symbols(counts) & assigned_symbols(loops)
-
-
-def _quotient(count: Expression, size: int) -> Expression:
-    return build.apply("floordiv", build.add(count, build.integer(size - 1)), build.integer(size))
 
 
 def nest_number(state: State) -> str:

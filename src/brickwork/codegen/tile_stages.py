@@ -13,6 +13,7 @@ from brickwork.codegen.division import word_quotient
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.expressions import emit_scalar
 from brickwork.codegen.lane_values import Uniform
+from brickwork.codegen.teams import block_barrier
 from brickwork.codegen.tile import Tile
 from brickwork.codegen.tile_cluster import own_stages
 from brickwork.codegen.tile_groups import keep_products, multiply_together, show_to_groups, wait_for_products
@@ -26,7 +27,6 @@ from brickwork.ir.walk import read_symbols
 from brickwork.records import dataclass
 from brickwork.target.matrix import GROUP_ROWS, KEPT_STAGES
 
-_BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
 _COMMIT = "llvm.nvvm.cp.async.commit.group"
 _WAIT = "llvm.nvvm.cp.async.wait.group"
 
@@ -99,7 +99,7 @@ class _Stages:
         other = emit(f"icmp eq i32 {emit(f'urem i32 {stage}, {KEPT_STAGES}')}, 0")
         other = emit(f"or i1 {other}, {emit(f'icmp eq i32 {number}, {self.first}')}")
         with writer.when(other):
-            barrier(self.state)
+            block_barrier(self.state)
             strip.fill(*_terms(self.state, self.tile, self.spans, number), stage)
         strip.move(stage)
 
@@ -110,7 +110,7 @@ class _Stages:
             self._keep(self.kept, number)
         if self.tile.groups:
             show_to_groups(self.state)
-        barrier(self.state)
+        block_barrier(self.state)
         if self.tile.groups and self.tile.in_registers:
             self._multiply_in_turns(warp, later, slot, free)
         elif self.tile.groups:
@@ -158,7 +158,7 @@ def sum_up(state: State, tile: Tile, thread: str, warp: Warp) -> None:
     first, total = own_stages(state, total)
     with writer.when(writer.emit(f"icmp sgt i32 {total}, {first}")):
         _run(_Stages(state, tile, stagers, kept, spans, first, total), warp)
-    barrier(state)
+    block_barrier(state)
 
 
 def _run(stages: _Stages, warp: Warp) -> None:
@@ -250,9 +250,3 @@ def _wait(state: State, left: int) -> None:
     """Wait until no more than so many stages are on their way."""
     state.module.declare(_WAIT, "void", ("i32 immarg",))
     state.writer.effect(f"call void @{_WAIT}(i32 {left})")
-
-
-def barrier(state: State) -> None:
-    """Let the threads of the block wait for each other."""
-    state.module.declare(_BARRIER, "void", ("i32",), "convergent nocallback nounwind")
-    state.writer.effect(f"call void @{_BARRIER}(i32 0)")

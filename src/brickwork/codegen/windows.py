@@ -19,6 +19,7 @@ from brickwork.codegen.emitter_state import State
 from brickwork.codegen.expressions import emit_all
 from brickwork.codegen.grid import TILE_UNROLLED
 from brickwork.codegen.lane_values import memory_type
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Assign, For, Load
 from brickwork.ir.signature import ALIGNMENT
 from brickwork.ir.walk import assigned_symbols, read_symbols, walk
@@ -90,7 +91,7 @@ class Window:
         root, lowest, _ = _place(state, self.load) or ("0", 0, 0)
         lowest -= self.reach(state.width)
         tensor, first = self.load.tensor, lowest - lowest % self.whole
-        start = memory.address_of_chunk(state, tensor, root)
+        start = memory.offset_address(state, tensor, root)
         return [memory.load_chunk(state, tensor, start, first + number * self.whole) for number in numbers]
 
     def reach(self, width: int) -> int:
@@ -141,7 +142,7 @@ def _step(loop: For, load: Load) -> int | None:
         return None
     if read_symbols(rows) & {loop.index} or read_symbols(load.indices) & changing:
         return None
-    return None if any(isinstance(node, Load) for node in walk(load.indices)) else step
+    return None if effects(load.indices).loads else step
 
 
 def _reach(turns: int, step: int, lanes: int, width: int) -> int:

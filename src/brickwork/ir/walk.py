@@ -6,6 +6,7 @@ What a node means is not known here.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from math import prod
@@ -215,6 +216,16 @@ def read_symbols(root: Node | Iterable[Node]) -> frozenset[Symbol]:
         found = _NONE.union(own, *map(read_symbols, children(root)))
         object.__setattr__(root, "reads", found)
     return found
+
+
+def read_counts(root: Node | Iterable[Node]) -> Counter[Symbol]:
+    """Return how often each variable is read."""
+    return Counter(node.symbol for node in walk(root) if isinstance(node, Read))
+
+
+def loop_of(root: Node | Iterable[Node], index: Symbol) -> For:
+    """Return the loop inside of something that has an index."""
+    return next(node for node in statements(root) if isinstance(node, For) and node.index == index)
 
 
 def local_bytes(block: Iterable[Node]) -> int:

@@ -91,7 +91,7 @@ class Filler:
     def one(self, item: Fill) -> Launch:
         """Return the launch that fills a tensor."""
         kind = item.made.tensor.type
-        indices = [self.index(f"i{axis}") for axis in range(kind.rank)]
+        indices = [self.names.symbol(f"i{axis}", INT64) for axis in range(kind.rank)]
         sizes: list[Expression] = [Size(tensor=item.made.tensor, axis=axis) for axis in range(kind.rank)]
         body: Block
         if kind.contiguous and kind.rank > 1:
@@ -107,7 +107,7 @@ class Filler:
 
     def several(self, items: Sequence[Fill]) -> Launch:
         """Return the launch in which each thread fills an element of each tensor."""
-        index = self.index("i")
+        index = self.names.symbol("i", INT64)
         inside = tuple(
             If(condition=build.apply("lt", build.read(index), item.total), then=(self.flat(item, index),))
             for item in items
@@ -122,10 +122,6 @@ class Filler:
         if not rank:
             return _store(item, (), next(self.names.accesses))
         return _store(item, (*(build.integer(0) for _ in range(rank - 1)), build.read(index)), FLAT_ACCESS)
-
-    def index(self, name: str) -> Symbol:
-        """Return the index of a loop."""
-        return Symbol(name, next(self.names.symbols), INT64)
 
     def launch(self, name: str, body: Block) -> Launch:
         """Return the launch of a kernel."""

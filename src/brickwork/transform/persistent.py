@@ -46,8 +46,8 @@ from brickwork.target.target import Target
 from brickwork.transform.guard import conjunction
 from brickwork.transform.iteration_bounds import Ranges
 from brickwork.transform.schedule.lockstep import with_barriers
-from brickwork.transform.schedule.planner import has_fixed_bounds, trip_count
-from brickwork.transform.schedule.shared_loops import SHORT
+from brickwork.transform.schedule.planner import has_fixed_bounds
+from brickwork.transform.schedule.shared_loops import are_short
 from brickwork.transform.scratch import with_variables
 from brickwork.transform.skipped_turns import with_skipped_turns
 
@@ -275,7 +275,7 @@ class _Sharing:
         verdict = self.analysis.loops[loop.index]
         levels = self.levels(loop) if verdict.independent else []
         total, inside = _total(levels, ranges)
-        if not levels or _are_short(levels) or (total is None and not self.launches):
+        if not levels or are_short(levels) or (total is None and not self.launches):
             times = ranges.iterations(loop)
             around = turns if times is None else _times(turns, times, MOST_TURNS)
             self.limit(around, MOST_TURNS)
@@ -283,7 +283,7 @@ class _Sharing:
             alone = replace(loop, body=self.block(loop.body, ranges.inside(loop), around))
             if self.waiting and self.few > before:
                 self.launch(0)
-            if not _are_short([loop]) and _stores_alone(alone):
+            if not are_short([loop]) and _stores_alone(alone):
                 raise _RefusedError
             return alone
         if total is None or effects(loop).fails or effects(loop).rebinds:
@@ -370,16 +370,6 @@ def _times(left: Expression, right: Expression, most: int) -> Expression:
     limit = build.integer(most + 1)
     left, right = (build.apply("minimum", side, limit) for side in (left, right))
     return build.mul(left, right)
-
-
-def _are_short(levels: list[For]) -> bool:
-    total = 1
-    for level in levels:
-        times = trip_count(level)
-        if times is None:
-            return False
-        total *= times
-    return total < SHORT
 
 
 def _stores_alone(loop: For) -> bool:

@@ -177,7 +177,7 @@ class Copier:
         """Return the loop in pieces where it is long enough, else as it was."""
         own = self.copies.get(loop.index) or self.make(loop)
         first = next(iter(own.values()))
-        piece = self.index("piece")
+        piece = self.names.symbol("piece", INT64)
         parts = For(
             index=piece,
             start=build.integer(0),
@@ -236,12 +236,14 @@ class Copier:
     def begun(self, tensor: Tensor, copy: Tensor, piece: Symbol, loop: For) -> Statement:
         """Return the nest that begins a copy."""
         indices = self.indices(tensor)
-        start = identity(Reduction(self.value(tensor), self.operator(tensor, loop)))
+        start = identity(
+            Reduction(self.names.symbol(tensor.name, value_dtype(tensor.type.dtype)), self.operator(tensor, loop))
+        )
         return _over(tensor, indices, self.names.store(copy, build.read(piece), *map(build.read, indices), start))
 
     def joined(self, tensor: Tensor, copy: Tensor, loop: For) -> For:
         """Return the nest that joins the copies of a tensor with it, one after the other."""
-        piece, indices = self.index("piece"), self.indices(tensor)
+        piece, indices = self.names.symbol("piece", INT64), self.indices(tensor)
         places = tuple(map(build.read, indices))
         one, other = self.names.load(tensor, *places), self.names.load(copy, build.read(piece), *places)
         both = build.apply(self.operator(tensor, loop).name, one, other)
@@ -257,17 +259,9 @@ class Copier:
         stores = (node for node in statements(loop) if isinstance(node, Store) and node.tensor == tensor)
         return next(store.combine for store in stores if store.combine is not None)
 
-    def value(self, tensor: Tensor) -> Symbol:
-        """Return a new variable of the type of a tensor's elements."""
-        return Symbol(tensor.name, next(self.names.symbols), value_dtype(tensor.type.dtype))
-
-    def index(self, name: str) -> Symbol:
-        """Return a new index."""
-        return Symbol(name, next(self.names.symbols), INT64)
-
     def indices(self, tensor: Tensor) -> list[Symbol]:
         """Return new indices, one for each axis of a tensor."""
-        return [self.index(f"place{axis}") for axis in range(tensor.type.rank)]
+        return [self.names.symbol(f"place{axis}", INT64) for axis in range(tensor.type.rank)]
 
 
 def _over(tensor: Tensor, indices: Sequence[Symbol], store: Store) -> Statement:

@@ -227,7 +227,7 @@ class _Cutter:
 
     def parts(self, before: Block, around: Block, tensors: Sequence[Tensor]) -> For:
         """Return the nest that makes the partial results; `around` are the loops, or have them in branches."""
-        loop, piece = self.loop, self.index("piece")
+        loop, piece = self.loop, self.names.symbol("piece", INT64)
         count = self.pieces(tensors)
         unit = self.limits.unit
 
@@ -249,17 +249,13 @@ class _Cutter:
 
     def joined(self, tensors: Sequence[Tensor]) -> For:
         """Return the loop that joins the partial results of an iteration."""
-        loop, piece = self.loop, self.index("piece")
+        loop, piece = self.loop, self.names.symbol("piece", INT64)
         parts = [self.names.load(tensor, *self.places(piece)) for tensor in tensors]
         role, reductions = Role.THREAD, loop.reductions
         if self.limits.joined is not Role.BLOCK:
             role, reductions = Role.SEQUENTIAL, ()
         start, stop, body = build.integer(0), self.pieces(tensors), joins(loop, parts)
         return For(index=piece, start=start, stop=stop, body=body, role=role, reductions=reductions, loc=loop.loc)
-
-    def index(self, name: str) -> Symbol:
-        """Return a new variable."""
-        return Symbol(name, next(self.names.symbols), INT64)
 
     def pieces(self, tensors: Sequence[Tensor]) -> Expression:
         """Return the number of pieces."""

@@ -52,6 +52,7 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.walk import (
     assigned_symbols,
+    read_counts,
     read_symbols,
     rewrite,
     rewrite_blocks,
@@ -540,7 +541,7 @@ def _with_nested_choices(block: Block) -> Block:
 
     Nothing else may read c.
     """
-    reads = Counter(node.symbol for node in walk(block) if isinstance(node, Read))
+    reads = read_counts(block)
 
     def visit(block: Block) -> Block:
         result: list[Statement] = []

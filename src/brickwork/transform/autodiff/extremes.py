@@ -48,6 +48,7 @@ from brickwork.ir.nodes import (
 from brickwork.ir.walk import (
     NodeType,
     assigned_symbols,
+    read_counts,
     read_symbols,
     rewrite,
     rewrite_statements,
@@ -70,7 +71,7 @@ def choose_extremes(
     block: Block, active: Collection[Symbol | Tensor], names: Names, saved: SavedPlaces | None = None
 ) -> Block:
     """Return the block with the least and greatest values in `active` found by their places, which may be `saved`."""
-    finder = _Finder(frozenset(active), names, _read_counts(block), _read_elsewhere(block), saved)
+    finder = _Finder(frozenset(active), names, read_counts(block), _read_elsewhere(block), saved)
     return tuple(_block(block, finder, ()))
 
 
@@ -490,7 +491,7 @@ def _with_plain_choices(block: Block, reads: Counter[Symbol]) -> Block:
             return (node,)
         (first, one), (second, other) = _assigned(node.then), _assigned(node.otherwise)
         inside = assigned_symbols(node) - {first}
-        within = _read_counts(node)
+        within = read_counts(node)
         if first is None or first != second or one is None or other is None or _may_fail((one, other)):
             return (node,)
         if any(within[symbol] < reads[symbol] for symbol in inside):
@@ -513,10 +514,6 @@ def _assigned(block: Block) -> tuple[Symbol | None, Expression | None]:
         values[node.symbol] = substitute(node.value, values)
     last = block[-1]
     return (last.symbol, values[last.symbol]) if isinstance(last, Assign) else (None, None)
-
-
-def _read_counts(root: Node | Block) -> Counter[Symbol]:
-    return Counter(node.symbol for node in walk(root) if isinstance(node, Read))
 
 
 @hazard

@@ -27,6 +27,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 
 from brickwork.analysis.scalars import NONE, live_before
+from brickwork.analysis.searches import same
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.effects import effects
@@ -45,24 +46,22 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, rewrite_statements, walk
+from brickwork.ir.walk import assigned_symbols, read_counts, rewrite_statements
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.autodiff.locations import with_locations
 from brickwork.transform.autodiff.step_lists import (
-    Item,
     digit,
-    dtype_of,
     is_multiple,
     list_of,
     moved,
     over,
-    same,
     sizes_of,
 )
 from brickwork.transform.canonical.dead import filled_local
 from brickwork.transform.privatise import LARGEST
 from brickwork.transform.scratch import Names
+from brickwork.transform.slopes import Item, dtype_of
 
 _ROOMS = (32, 16, 8, 4)
 """Places for each digit. With more of them a step is computed again less often."""
@@ -73,23 +72,18 @@ _BITS = 20
 
 def keep_steps(block: Block, names: Names) -> Block:
     """Return the block with its loops that run others again from their beginning as ones that keep their steps."""
-    counts = _reads(block)
+    counts = read_counts(block)
 
     def visit(statement: Statement) -> Block:
         again = _again(statement, counts) if isinstance(statement, For) else None
         if again is None:
             return (statement,)
         written = _Writer(again, names).block()
-        counts.update(_reads(written))
-        counts.subtract(_reads((statement,)))
+        counts.update(read_counts(written))
+        counts.subtract(read_counts((statement,)))
         return written
 
     return rewrite_statements(block, visit)
-
-
-def _reads(block: Block) -> Counter[Symbol]:
-    """Return how often each variable is read."""
-    return Counter(node.symbol for node in walk(block) if isinstance(node, Read))
 
 
 # ---------------------------------------------------------------- what is recognised
@@ -150,7 +144,7 @@ def _is_shortened(loop: For, steps: For, before: Block) -> bool:
 @legality
 def _state(steps: For, counts: Counter[Symbol]) -> tuple[Item, ...]:
     """Return the variables and locals that a loop leaves, or takes from one iteration to the next."""
-    inside = _reads(steps.body)
+    inside = read_counts(steps.body)
     carried = live_before(steps.body, NONE)
     assigned = sorted(assigned_symbols(steps.body), key=lambda symbol: symbol.number)
     found = effects(steps.body)

@@ -13,7 +13,6 @@ from dataclasses import field
 from typing import TypeAlias
 
 from brickwork.ir import build
-from brickwork.ir.dtypes import DType
 from brickwork.ir.nodes import (
     Apply,
     Assign,
@@ -137,13 +136,9 @@ class Evaluator:
         """Return the value as a read of a new variable, or itself where it is a variable or a literal."""
         if isinstance(value, Read | Constant):
             return value
-        symbol = self.symbol(name, value.dtype)
+        symbol = self.names.symbol(name, value.dtype)
         self.out.append(Assign(symbol=symbol, value=value, loc=value.loc))
         return build.read(symbol, value.loc)
-
-    def symbol(self, name: str, dtype: DType) -> Symbol:
-        """Return a new variable."""
-        return Symbol(name, next(self.names.symbols), dtype)
 
 
 # ---------------------------------------------------------------- backwards

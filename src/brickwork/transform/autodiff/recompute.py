@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from brickwork.analysis.scalars import NONE, live_before
 from brickwork.ir import build
-from brickwork.ir.dtypes import INT64, DType
+from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import (
     Allocate,
     Apply,
@@ -225,13 +225,9 @@ class Recompute:
         evaluator = Evaluator(self.names, self.activity, scope.values, load, out, recalled)
         return evaluator
 
-    def fresh(self, name: str, dtype: DType) -> Symbol:
-        """Return a new variable."""
-        return Symbol(name, next(self.names.symbols), dtype)
-
     def assign(self, source: Symbol, value: Expression, out: list[Statement]) -> Symbol:
         """Return a new variable that stands for one of the source, set to a value."""
-        symbol = self.fresh(source.name, source.dtype)
+        symbol = self.names.symbol(source.name, source.dtype)
         out.append(Assign(symbol=symbol, value=value, loc=value.loc))
         return symbol
 
@@ -279,7 +275,7 @@ class Recompute:
             if one is None or other is None:
                 scope.values.pop(symbol, None)
                 continue
-            joined = self.fresh(symbol.name, symbol.dtype)
+            joined = self.names.symbol(symbol.name, symbol.dtype)
             then.append(Assign(symbol=joined, value=build.read(one)))
             otherwise.append(Assign(symbol=joined, value=build.read(other)))
             scope.values[symbol] = joined
@@ -304,7 +300,7 @@ class Recompute:
         """Write F of a `while`."""
         zero = build.integer(0)
         looped = self.looped(node, scope, out, zero, zero) if steps is not None else None
-        count = self.fresh("turns", INT64)
+        count = self.names.symbol("turns", INT64)
         out.append(Assign(symbol=count, value=zero))
         phis = self.phis(node, scope, out)
         inner, code = scope.inside(node), list[Statement]()
@@ -365,11 +361,11 @@ class Recompute:
 
         Those of a `while`, and of a loop that is run `again`, are known to run: they are written as a loop that counts.
         """
-        count = self.fresh("count", INT64)
+        count = self.names.symbol("count", INT64)
         out.append(Assign(symbol=count, value=build.integer(0)))
         phis = self.phis(node, scope, out)
         inner, code = scope.inside(node), list[Statement]()
-        index = self.fresh("turn" if isinstance(node, While) else node.index.name, INT64)
+        index = self.names.symbol("turn" if isinstance(node, While) else node.index.name, INT64)
         if isinstance(node, For):
             inner.values[node.index] = index
         code.append(Assign(symbol=count, value=build.add(build.read(count), build.integer(1))))
@@ -440,7 +436,7 @@ class Recompute:
 
     def over(self, sizes: Sequence[int], body: Callable[[tuple[Expression, ...]], Statement]) -> Block:
         """Return a nest of loops over all elements of an array."""
-        indices = [self.fresh("item", INT64) for _ in sizes]
+        indices = [self.names.symbol("item", INT64) for _ in sizes]
         return nest(indices, [*map(build.integer, sizes)], (body(tuple(map(build.read, indices))),))
 
 

@@ -22,6 +22,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from brickwork.analysis.scalars import NONE, live_before
+from brickwork.analysis.searches import same
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.effects import effects
@@ -53,19 +54,17 @@ from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.autodiff.locations import with_locations
 from brickwork.transform.autodiff.step_lists import (
-    Item,
     digit,
-    dtype_of,
     is_multiple,
     list_of,
     moved,
     over,
-    same,
     sizes_of,
 )
 from brickwork.transform.canonical.dead import without_unused
 from brickwork.transform.free_variables import with_body
 from brickwork.transform.scratch import Names
+from brickwork.transform.slopes import Item, dtype_of
 
 _STEPS = (64, 32, 16, 8, 4)
 """Of how many steps one may be kept."""

@@ -6,22 +6,13 @@ A state is the variables and the locals that pass from one step to the next.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
 
-from brickwork.analysis.scalars import without_numbers
 from brickwork.ir import build
 from brickwork.ir.dtypes import DType
 from brickwork.ir.nodes import Assign, Block, Expression, Statement, Symbol, Tensor
 from brickwork.transform.scratch import Names
+from brickwork.transform.slopes import Item
 from brickwork.transform.tensors import dense_type, element_indices, nest
-
-Item: TypeAlias = Symbol | Tensor
-"""A part of a state."""
-
-
-def dtype_of(item: Item) -> DType:
-    """Return the type of the elements of a part."""
-    return item.dtype if isinstance(item, Symbol) else item.type.dtype
 
 
 def sizes_of(item: Item) -> tuple[int, ...]:
@@ -65,8 +56,3 @@ def digit(value: Expression, unit: int) -> Expression:
 def is_multiple(value: Expression, unit: int) -> Expression:
     """Return that a value is a multiple of a constant."""
     return build.apply("eq", digit(value, unit), build.integer(0))
-
-
-def same(one: Expression, other: Expression) -> bool:
-    """Whether two expressions are the same, but for the places where they stand in the source."""
-    return without_numbers(one) == without_numbers(other)

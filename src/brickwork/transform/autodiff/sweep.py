@@ -93,7 +93,7 @@ class Sweep:
     def variable(self, symbol: Symbol) -> Symbol:
         """Return the adjoint of a variable."""
         if symbol not in self.variables:
-            self.variables[symbol] = self.recompute.fresh(f"{symbol.name}_adjoint", symbol.dtype)
+            self.variables[symbol] = self.recompute.names.symbol(f"{symbol.name}_adjoint", symbol.dtype)
         return self.variables[symbol]
 
     def declare(self, tensor: Tensor, out: list[Statement]) -> None:
@@ -216,8 +216,8 @@ class Sweep:
         """Write R of a loop: its iterations from the last to the first, each computed anew and swept."""
         node = step.node
         scope, code = step.scope.inside(node), list[Statement]()
-        index = self.recompute.fresh(node.index.name if isinstance(node, For) else "turn", INT64)
-        turned = self.recompute.fresh(index.name, INT64)
+        index = self.recompute.names.symbol(node.index.name if isinstance(node, For) else "turn", INT64)
+        turned = self.recompute.names.symbol(index.name, INT64)
         forwards = self.recompute.any_order(node)
         if not forwards:
             last = build.sub(build.add(step.start, step.stop), build.integer(1))

@@ -10,7 +10,6 @@ the other has, too.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from typing import assert_never
@@ -43,7 +42,7 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
-from brickwork.ir.walk import substitute, walk
+from brickwork.ir.walk import read_counts, substitute
 from brickwork.records import dataclass
 from brickwork.transform.autodiff.activity import Activity
 from brickwork.transform.autodiff.rules import RULES, Point, chain
@@ -178,7 +177,7 @@ class _Expressions:
         tangent = terms[0]
         for term in terms[1:]:
             tangent = build.add(tangent, term, node.loc)
-        uses = Counter(part.symbol for part in walk(tangent) if isinstance(part, Read))
+        uses = read_counts(tangent)
         values = tuple(self._settled(name, value, uses) for name, (value, _) in zip(operands, parts, strict=True))
         inlined = self._inlined(zip(outers, (tangent for _, tangent in parts), strict=True), uses)
         value = self._settled(point.result, replace(node, operands=values), uses)

@@ -22,7 +22,7 @@ from dataclasses import replace
 
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Assign, Block, If, Read, Statement, Symbol
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_blocks, statements, walk
+from brickwork.ir.walk import assigned_symbols, read_counts, read_symbols, rewrite_blocks, statements
 from brickwork.legality import legality
 
 BRANCHES = 2
@@ -31,7 +31,7 @@ BRANCHES = 2
 
 def coalesce(block: Block) -> Block:
     """Return the block without temporaries that only pass a value on."""
-    reads = Counter(node.symbol for node in walk(block) if isinstance(node, Read))
+    reads = read_counts(block)
     writes = Counter(node.symbol for node in statements(block) if isinstance(node, Assign))
     passed = {symbol: number for symbol, number in writes.items() if number <= BRANCHES and reads[symbol] == 1}
     if not passed:

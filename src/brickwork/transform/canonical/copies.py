@@ -63,18 +63,18 @@ def _statement(statement: Statement, known: Copies) -> tuple[Statement, Copies]:
             otherwise, second = _block(statement.otherwise, known)
             both = {symbol: value for symbol, value in first.items() if second.get(symbol) == value}
             condition = substituted(condition, known)
-            return _changed(statement, condition=condition, then=then, otherwise=otherwise), both
+            return with_parts(statement, condition=condition, then=then, otherwise=otherwise), both
         case For(start=start, stop=stop):
             inside = _without(known, assigned_symbols(statement))
             # Bounds read nothing that the loop assigns, so a copy that was made for them stays.
             start, stop = substituted(start, inside), substituted(stop, inside)
-            return _changed(statement, start=start, stop=stop, body=_block(statement.body, inside)[0]), inside
+            return with_parts(statement, start=start, stop=stop, body=_block(statement.body, inside)[0]), inside
         case While():
             inside = _without(known, assigned_symbols(statement))
             prelude, known = _block(statement.prelude, inside)
             condition = substituted(statement.condition, known)
             body = _block(statement.body, known)[0]
-            return _changed(statement, prelude=prelude, condition=condition, body=body), inside
+            return with_parts(statement, prelude=prelude, condition=condition, body=body), inside
         case _:
             return substituted(statement, known), known
 
@@ -99,7 +99,8 @@ def _without(known: Copies, assigned: frozenset[Symbol]) -> Copies:
     }
 
 
-def _changed(statement: NodeType, **parts: object) -> NodeType:
+def with_parts(statement: NodeType, **parts: object) -> NodeType:
+    """Return a statement with other parts; itself if they are the same ones."""
     same = all(getattr(statement, name) is value for name, value in parts.items())
     return statement if same else replace(statement, **parts)
 

@@ -35,7 +35,7 @@ from brickwork.ir.nodes import (
     Symbol,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, operands_of, rebuild, rewrite_statements, walk
+from brickwork.ir.walk import assigned_symbols, operands_of, read_counts, rebuild, rewrite_statements, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.scratch import Names
@@ -80,7 +80,7 @@ WHOLE = _Digits()
 def nests_of_digits(block: Block, facts: Iterable[Expression], names: Names, kept: Iterable[str] = ()) -> Block:
     """Return the body of a kernel with nests in place of flat loops, but for those whose names are `kept`."""
     known = _Known.of(facts)
-    reads = Counter(node.symbol for node in walk(block) if isinstance(node, Read))
+    reads = read_counts(block)
 
     def visit(statement: Statement) -> Block:
         if not isinstance(statement, For) or statement.index.name in kept:

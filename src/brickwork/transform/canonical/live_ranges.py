@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import field, replace
+from dataclasses import field
 
 from brickwork.analysis.scalars import NONE, Ends, Liveness, Symbols
 from brickwork.ir.answers import Answers
@@ -26,6 +26,7 @@ from brickwork.ir.nodes import Assign, Block, Break, For, If, Read, Statement, S
 from brickwork.ir.walk import assigned_symbols, read_symbols, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
+from brickwork.transform.canonical.copies import with_parts
 from brickwork.transform.scratch import Names, with_variables
 
 
@@ -94,16 +95,18 @@ class _Splitter:
         self.asked.append(node)
         match node:
             case If(then=then, otherwise=otherwise):
-                return _changed(node, then=self.block(then, after, ends), otherwise=self.block(otherwise, after, ends))
+                return with_parts(
+                    node, then=self.block(then, after, ends), otherwise=self.block(otherwise, after, ends)
+                )
             case For(index=index, body=body):
                 around = after | (self.liveness.read_first(node, body) - {index})
-                return _changed(node, body=self.block(body, around, Ends(after, around)))
+                return with_parts(node, body=self.block(body, around, Ends(after, around)))
             case While(prelude=prelude, condition=condition, body=body):
                 choice = If(condition=condition, then=body, otherwise=(Break(),))
                 around = after | self.liveness.read_first(node, (*prelude, choice))
                 tested = self.liveness.statement(choice, around, Ends(after, around), None)
                 inner = self.block(body, around, Ends(after, around))
-                return _changed(node, prelude=self.block(prelude, tested, Ends(after, around)), body=inner)
+                return with_parts(node, prelude=self.block(prelude, tested, Ends(after, around)), body=inner)
             case _:
                 return node
 
@@ -115,8 +118,3 @@ def _runs(symbol: Symbol, places: list[int], live: list[Symbols]) -> Iterator[tu
         if place is None or symbol not in live[place]:
             yield first, last
             first = place if place is not None else first
-
-
-def _changed(node: Statement, **blocks: Block) -> Statement:
-    same = all(getattr(node, name) is block for name, block in blocks.items())
-    return node if same else replace(node, **blocks)

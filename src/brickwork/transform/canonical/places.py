@@ -15,8 +15,15 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from brickwork.ir.nodes import Assign, Block, Expression, For, Node, Read, Statement, Symbol
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements, substitute, walk
+from brickwork.ir.nodes import Assign, Block, Expression, For, Statement, Symbol
+from brickwork.ir.walk import (
+    assigned_symbols,
+    read_counts,
+    read_symbols,
+    rewrite_statements,
+    statements,
+    substitute,
+)
 from brickwork.legality import legality
 from brickwork.transform.sums import sum_of
 
@@ -24,7 +31,7 @@ from brickwork.transform.sums import sum_of
 def fold_indices(block: Block) -> Block:
     """Return the block with the indices that stand between a loop and those in it folded into these."""
     assigned = Counter(node.symbol for node in statements(block) if isinstance(node, Assign))
-    reads = _reads(block)
+    reads = read_counts(block)
 
     def visit(statement: Statement) -> Block:
         match statement:
@@ -33,8 +40,8 @@ def fold_indices(block: Block) -> Block:
                 inner = [item for item in body[len(ahead) :] if isinstance(item, For)]
                 if len(ahead) + len(inner) == len(body):
                     folded = _folded(statement, ahead, inner, assigned, reads)
-                    reads.update(_reads(folded))
-                    reads.subtract(_reads(statement))
+                    reads.update(read_counts(folded))
+                    reads.subtract(read_counts(statement))
                     return (folded,)
             case _:
                 pass
@@ -43,17 +50,13 @@ def fold_indices(block: Block) -> Block:
     return rewrite_statements(block, visit)
 
 
-def _reads(root: Node | Block) -> Counter[Symbol]:
-    return Counter(node.symbol for node in walk(root) if isinstance(node, Read))
-
-
 @legality
 def _folded(loop: For, ahead: list[Assign], inner: list[For], assigned: Counter[Symbol], reads: Counter[Symbol]) -> For:
     """Return a loop with nothing but the inner ones and what is fixed in it, or as it is."""
     changing = assigned_symbols(loop.body)
     values: dict[Symbol, Expression] = {}
     kept: list[Assign] = []
-    inside = _reads((*inner,))
+    inside = read_counts((*inner,))
     for item in ahead:
         found = sum_of(substitute(item.value, values))
         if found is None:
@@ -63,7 +66,7 @@ def _folded(loop: For, ahead: list[Assign], inner: list[For], assigned: Counter[
             continue
         if assigned[item.symbol] > 1 or any(read_symbols(term) & changing for term, _ in found.terms):
             return loop
-        beside = sum(_reads(other.value)[item.symbol] for other in ahead)
+        beside = sum(read_counts(other.value)[item.symbol] for other in ahead)
         if reads[item.symbol] > inside[item.symbol] + beside:
             return loop
         values[item.symbol] = found.expression()

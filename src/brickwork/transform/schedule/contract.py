@@ -29,6 +29,7 @@ from brickwork.analysis.meeting import meeting
 from brickwork.analysis.verdicts import Analysis, Bound
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Assign,
     Block,
@@ -298,7 +299,7 @@ class ContractionPlanner(TilePlanner):
         """
         parts = [part for factor in found.factors for part in (factor.value, *factor.masks)]
         values = [item.value for item in computed_from(found.before, parts)]
-        return any(isinstance(node, Load) for node in walk(values))
+        return bool(effects(values).loads)
 
     @hazard
     def keeps_order(self, band: Sequence[For]) -> bool:

@@ -15,8 +15,9 @@ from brickwork.analysis.contractions import is_monotone, may_sum
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import Assign, Block, Expression, For, If, Load, Role, Statement, Symbol
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements, substitute, walk
+from brickwork.ir.effects import effects
+from brickwork.ir.nodes import Assign, Block, Expression, For, If, Role, Statement, Symbol
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements, substitute
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.matrix import RASTER
@@ -45,7 +46,7 @@ def opened(body: Block) -> Block:
         return body
     before, total, after = inner[:place], inner[place], inner[place + 1 :]
     values = [item.value for item in before if isinstance(item, Assign)]
-    if len(values) < len(before) or any(isinstance(node, Load) for node in walk(values)):
+    if len(values) < len(before) or effects(values).loads:
         return body
     return (*before, *_where(condition, (total,)), *(_where(condition, after) if after else ()))
 

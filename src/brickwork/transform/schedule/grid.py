@@ -32,7 +32,7 @@ from brickwork.ir.nodes import (
     Symbol,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
+from brickwork.ir.walk import assigned_symbols, loop_of, read_symbols, statements, walk
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.rectangle import is_rectangle
@@ -63,7 +63,7 @@ from brickwork.transform.schedule.schedule import (
     Verb,
     planned,
 )
-from brickwork.transform.schedule.shared_loops import SHORT, SharingPlanner
+from brickwork.transform.schedule.shared_loops import SHORT, SharingPlanner, are_short
 from brickwork.transform.schedule.tile import find_across, is_cheap, tile_of
 from brickwork.transform.verbs.fuse import find_flat
 
@@ -120,12 +120,12 @@ class GridPlanner(SharingPlanner):
         flat = find_flat(loop, self.analysis) if self.flat else None
         if flat is not None and verdict.reductions:
             yield Fuse(loop.index, flat.loops[1:])
-            last = _last(loop, flat.loops[-1])
+            last = loop_of(loop, flat.loops[-1])
             yield Rfactor(loop.index, Level.BLOCK, LIGHT_PIECE)
             yield from self.shared(loop, self.width(last))
         elif flat is not None:
             yield Fuse(loop.index, flat.loops[1:])
-            yield from self.threads(loop, self.width(_last(loop, flat.loops[-1])))
+            yield from self.threads(loop, self.width(loop_of(loop, flat.loops[-1])))
         elif not verdict.independent:
             yield from self.block(loop.body, inside=True)
         elif verdict.reductions:
@@ -138,7 +138,7 @@ class GridPlanner(SharingPlanner):
     def independent(self, loop: For, *, inside: bool) -> Iterator[Verb]:
         """Schedule a band of loops: its iterations are for threads, or for blocks of them."""
         band = [*self.rectangle(loop)]
-        if inside and _is_short(band):
+        if inside and are_short(band):
             return
         if chosen := self.for_blocks(band):
             yield from (Bind(node.index, Level.BLOCK) for node in band)
@@ -566,24 +566,9 @@ def lane_conditions(block: Block, analysis: Analysis, schedule: Schedule) -> tup
     return tuple(found)
 
 
-def _last(loop: For, index: Symbol) -> For:
-    """Return the loop in a nest that has an index."""
-    return next(node for node in statements(loop) if isinstance(node, For) and node.index == index)
-
-
 def _is_direct(access: Access, loop: Symbol) -> bool:
     """Whether the last index of an access, and no other, is the index of a loop."""
     atom = next((around.atom for around in access.loops if around.node.index == loop), None)
     if atom is None or access.axes[-1].value != of_atom(atom):
         return False
     return not any(atom in axis.value.atoms() for axis in access.axes[:-1])
-
-
-def _is_short(band: Sequence[For]) -> bool:
-    total = 1
-    for node in band:
-        count = trip_count(node)
-        if count is None:
-            return False
-        total *= count
-    return total < SHORT

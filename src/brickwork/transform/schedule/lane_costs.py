@@ -107,7 +107,7 @@ def work(nodes: Iterable[Node]) -> float:
     """Return the cycles that statements take in which nothing waits; sums for a place that no data tell are free."""
     told = [*walk(nodes)]
     indices = [index for node in told if isinstance(node, Load | Store) for index in node.indices]
-    free = [index for index in indices if not any(isinstance(node, Load) for node in walk(index))]
+    free = [index for index in indices if not effects(index).loads]
     return sum(map(_work, told)) - sum(_work(node) for node in walk(free) if not is_division(node))
 
 

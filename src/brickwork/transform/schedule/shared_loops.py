@@ -22,7 +22,7 @@ from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.schedule.lengths import Lengths
 from brickwork.transform.schedule.lockstep import may_run_in_lockstep, runs_in_lockstep
-from brickwork.transform.schedule.planner import FEW, NEIGHBOUR, Planner, has_fixed_bounds
+from brickwork.transform.schedule.planner import FEW, NEIGHBOUR, Planner, has_fixed_bounds, trip_count
 
 SHORT = 32
 """Loops of fewer iterations (where that is known) are not worth threads."""
@@ -121,3 +121,9 @@ def _loops_to(block: Block, last: For) -> Iterator[For]:
     for loop in (node for node in statements(block) if isinstance(node, For) and node.index != last.index):
         if any(isinstance(node, For) and node.index == last.index for node in statements(loop.body)):
             yield loop
+
+
+def are_short(loops: Sequence[For]) -> bool:
+    """Whether loops have few iterations together, as many as literals say."""
+    counts = [trip_count(loop) for loop in loops]
+    return None not in counts and prod(count or 0 for count in counts) < SHORT

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from brickwork.analysis.polynomial import UnknownAtom
 from brickwork.ir import build
-from brickwork.ir.nodes import Block, Expression, For, Role, Symbol
-from brickwork.ir.walk import read_symbols, rewrite_loops, statements
+from brickwork.ir.nodes import Block, Expression, For, Role
+from brickwork.ir.walk import loop_of, read_symbols, rewrite_loops
 from brickwork.legality import hazard
 from brickwork.transform.schedule.schedule import Split, chunk_of
 from brickwork.transform.verbs.bind import GONE
@@ -24,7 +24,7 @@ def apply(block: Block, verb: Split, context: Context) -> Block:
     """Return the block with a loop in chunks."""
     size = build.integer(verb.size)
     if verb.scaled is not None and (beside := context.schedule.split(verb.scaled)) is not None:
-        size = build.mul(_times(_loop(block, verb.scaled), beside.size), size)
+        size = build.mul(_times(loop_of(block, verb.scaled), beside.size), size)
 
     def change(loop: For) -> Block:
         return (chunks(loop, size) if loop.role is Role.SEQUENTIAL else loop,)
@@ -103,7 +103,3 @@ def _times(loop: For, size: int) -> Expression:
     """Return how often a loop would fit a chunk of so many iterations, at least once."""
     rows = build.apply("maximum", build.sub(loop.stop, loop.start), build.integer(1))
     return build.apply("maximum", build.apply("floordiv", build.integer(size), rows), build.integer(1))
-
-
-def _loop(block: Block, index: Symbol) -> For:
-    return next(node for node in statements(block) if isinstance(node, For) and node.index == index)
