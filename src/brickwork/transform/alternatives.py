@@ -31,15 +31,16 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.walk import rewrite, rewrite_statements, statements, walk
 from brickwork.legality import legality
-from brickwork.transform.free_variables import fresh_names, with_body
+from brickwork.transform.free_variables import with_body
 from brickwork.transform.privatise import scratch_of
+from brickwork.transform.scratch import names_of
 from brickwork.transform.tensors import renamed
 
 
 def with_own_scratch(program: Program) -> Program:
     """Return the program with the scratch tensors of kernels in branches allocated there, for each branch anew."""
     scratch = scratch_of(program)
-    names = fresh_names(program)
+    names = names_of(program)
     body = program.body
     for choice in [item for item in program.body if isinstance(item, If)]:
         made = [item for item in body if isinstance(item, Allocate) and _is_inside(item, choice, body, scratch)]

@@ -48,7 +48,7 @@ from brickwork.legality import legality
 from brickwork.target.target import Target
 from brickwork.transform.autodiff.gather_versions import copied
 from brickwork.transform.explanation import OTHERWISE
-from brickwork.transform.free_variables import fresh_names, with_body
+from brickwork.transform.free_variables import with_body
 from brickwork.transform.interchange import interchange
 from brickwork.transform.nests_apart import Changed, with_each
 from brickwork.transform.scratch import Names, names_of
@@ -65,7 +65,7 @@ def with_ascending_rows(program: Program, target: Target) -> tuple[Program, dict
 
     With the names of the kernels for rows whose ends do not comes what `explain` says of them.
     """
-    names = fresh_names(program)
+    names = names_of(program)
 
     def change(launch: Launch) -> Changed | None:
         found = _ascending(launch.kernel, target)
@@ -269,7 +269,7 @@ def _test(item: Ascending, broken: Symbol, names: Names, loc: Location) -> Block
 @legality
 def _where(kernel: Kernel, answer: Tensor, comparison: str) -> Kernel:
     """Return a kernel that does what it did where the answer of the test compares so with 0, and else nothing."""
-    names = names_of((kernel,), 0)
+    names = names_of(kernel)
     runs = names.symbol("runs", BOOL)
     asked = build.apply(comparison, names.load(answer, build.integer(0)), build.integer(0))
     body = (Assign(symbol=runs, value=asked), If(condition=build.read(runs), then=kernel.body))

@@ -39,14 +39,14 @@ from brickwork.ir.signature import ArgumentType, Signature, TensorListType
 from brickwork.ir.walk import NodeType, rewrite
 from brickwork.records import dataclass
 from brickwork.transform.batch_loop import Key, Samples, exchanges, for_each_sample
-from brickwork.transform.free_variables import fresh_names, with_body
-from brickwork.transform.scratch import Names
+from brickwork.transform.free_variables import with_body
+from brickwork.transform.scratch import Names, names_of
 from brickwork.transform.tensors import copied, dense_type, joined_type, same_sizes, sizes_of
 
 
 def batch(program: Program, given: tuple[bool, ...], signature: Signature, *, keys: bool) -> Program:
     """Return the program over samples, for arguments of the types in `signature`; `keys`: each draws with its own."""
-    names = fresh_names(program)
+    names = names_of(program)
     plain, drawn = program.parameters[: len(given)], program.parameters[len(given) :]
     whole: dict[Tensor, Tensor] = {}
     parameters = tuple(

@@ -78,7 +78,7 @@ def with_carried_elements(kernel: Kernel, analysis_of: Callable[[], Analysis]) -
     if kernel.may_alias or not any(_may_carry(node) for node in statements(kernel.body)):
         return kernel
     analysis = analysis_of()
-    finder = _Finder(Facts(analysis.model, Solver(), analysis.bounds), names_of((kernel,), 0))
+    finder = _Finder(Facts(analysis.model, Solver(), analysis.bounds), names_of(kernel))
 
     def change(statement: Statement) -> Block:
         if not isinstance(statement, For) or not _may_carry(statement):

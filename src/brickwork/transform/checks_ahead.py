@@ -45,12 +45,11 @@ from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, statement
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
-from brickwork.transform.free_variables import fresh_names
 from brickwork.transform.guard import conjunction, range_check
 from brickwork.transform.iteration_bounds import Ranges
 from brickwork.transform.nests_apart import Apart, Changed, Place, in_branches, launches, with_each, worth_tiles
 from brickwork.transform.schedule.contract_loops import opened
-from brickwork.transform.scratch import Names, copied
+from brickwork.transform.scratch import Names, copied, names_of
 
 CHECKED = "_checked"
 """Ends the names of kernels whose checks are made ahead."""
@@ -62,7 +61,7 @@ def with_checks_ahead(program: Program, target: Target) -> tuple[Program, dict[s
     """Return the program with kernels that check ahead which rows contractions read, and remarks on them."""
     if not target.matrix:
         return program, {}
-    names = fresh_names(program)
+    names = names_of(program)
     made = frozenset(item.tensor for item in walk(program.body) if isinstance(item, Allocate))
 
     def change(launch: Launch) -> Changed:

@@ -57,7 +57,7 @@ def with_columns(kernel: Kernel, analysis: Analysis) -> Kernel:
         if isinstance(node, For) and not analysis.loops[node.index].independent
     }
 
-    names = names_of((kernel,), 0)
+    names = names_of(kernel)
 
     def visit(statement: Statement) -> Block:
         if not isinstance(statement, For) or statement.index not in inside or not _has_nests(statement):

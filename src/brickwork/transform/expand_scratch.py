@@ -68,11 +68,11 @@ from brickwork.ir.walk import (
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
-from brickwork.transform.free_variables import fresh_names, with_body
+from brickwork.transform.free_variables import with_body
 from brickwork.transform.nests_apart import Changed, beside, with_each
 from brickwork.transform.privatise import ROOM, OwnerFinder, copied_extents, scratch_of
 from brickwork.transform.privatise_reductions import PIECES
-from brickwork.transform.scratch import Names
+from brickwork.transform.scratch import Names, names_of
 from brickwork.transform.tensors import dense_type
 
 EXPANDED = "_expanded"
@@ -105,7 +105,7 @@ def with_expanded_scratch(program: Program, target: Target) -> tuple[Program, di
     """Return the program with kernels of their own for scratch tensors of many elements, and remarks on those."""
     scratch = scratch_of(program)
     sizes = {node.tensor: node.sizes for node in walk(program.body) if isinstance(node, Allocate)}
-    names = fresh_names(program)
+    names = names_of(program)
 
     def change(launch: Launch) -> Changed | None:
         if found := _expansions(launch.kernel, scratch, sizes, grid=target.grid):

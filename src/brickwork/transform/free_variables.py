@@ -1,4 +1,4 @@
-"""Free variables of a kernel's body: what it needs from outside, in order of first use; and fresh names.
+"""Free variables of a kernel's body: what it needs from outside, in order of first use.
 
 Invariant: a derived kernel declares exactly what its body mentions, as the frontend's kernels do.
 """
@@ -7,57 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import count
 
 from brickwork.ir.nodes import (
-    Allocate,
     Apply,
     Block,
     Expression,
     Kernel,
-    KeyParameter,
-    ListParameter,
-    Load,
-    Local,
     Node,
-    Program,
-    Rebind,
-    ScalarParameter,
     Size,
-    Store,
     Tensor,
-    parameter_tensors,
 )
-from brickwork.ir.walk import assigned_symbols, free_symbols, free_tensors, is_about, read_symbols, rewrite, walk
-from brickwork.transform.scratch import Names
-
-
-def fresh_names(program: Program) -> Names:
-    """Return numbers that nothing in a program has."""
-    symbols = set(assigned_symbols(program) | read_symbols(program))
-    for parameter in program.parameters:
-        match parameter:
-            case ScalarParameter(symbol=symbol) | KeyParameter(symbol=symbol):
-                symbols.add(symbol)
-            case ListParameter(symbols=items):
-                symbols.update(items)
-            case _:
-                pass
-    tensors, accesses = {*parameter_tensors(program.parameters)}, [-1]
-    for node in walk(program):
-        match node:
-            case Allocate(tensor=tensor) | Local(tensor=tensor):
-                tensors.add(tensor)
-            case Rebind(targets=targets):
-                tensors.update(targets)
-            case Load(access=access) | Store(access=access):
-                accesses.append(access)
-            case _:
-                pass
-    cells = {item.cell for item in program.parameters if isinstance(item, KeyParameter) and item.cell is not None}
-    first_tensor = 1 + max((tensor.number for tensor in tensors | cells), default=-1)
-    first_symbol = 1 + max((symbol.number for symbol in symbols), default=-1)
-    return Names(count(first_tensor), count(first_symbol), count(1 + max(accesses)))
+from brickwork.ir.walk import free_symbols, free_tensors, is_about, rewrite, walk
 
 
 def with_body(kernel: Kernel, body: Block, facts: Iterable[Expression]) -> Kernel:

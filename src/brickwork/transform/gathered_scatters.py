@@ -22,7 +22,7 @@ from brickwork.ir.nodes import Assign, Check, Expression, For, Kernel, Launch, L
 from brickwork.ir.walk import read_symbols, statements, walk
 from brickwork.legality import legality
 from brickwork.target.target import Target
-from brickwork.transform.free_variables import fresh_names
+from brickwork.transform.scratch import names_of
 
 
 def with_gathers(program: Program, target: Target) -> tuple[Program, dict[str, str]]:
@@ -34,7 +34,7 @@ def with_gathers(program: Program, target: Target) -> tuple[Program, dict[str, s
     if not turned:
         return program, {}
     gather = import_module("brickwork.transform.autodiff.gather").gather
-    return cast("Program", gather(program, fresh_names(program), turned)), {}
+    return cast("Program", gather(program, names_of(program), turned)), {}
 
 
 @legality

@@ -23,10 +23,10 @@ from brickwork.records import dataclass
 from brickwork.target.matrix import LEAST_AREA, LEAST_SIDE, LEAST_TERMS
 from brickwork.target.target import Target
 from brickwork.transform.explanation import IN_ORDER, OTHERWISE
-from brickwork.transform.free_variables import fresh_names, with_body
+from brickwork.transform.free_variables import with_body
 from brickwork.transform.guard import conjunction
 from brickwork.transform.iteration_bounds import Ranges
-from brickwork.transform.scratch import Names
+from brickwork.transform.scratch import Names, names_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def each_launch(needed: str) -> Callable[[Callable[[Launch, Names, Target], Chan
         def run(program: Program, target: Target) -> tuple[Program, dict[str, str]]:
             if not getattr(target, needed):
                 return program, {}
-            names = fresh_names(program)
+            names = names_of(program)
             return with_each(program, lambda launch: change(launch, names, target))
 
         return run

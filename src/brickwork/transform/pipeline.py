@@ -407,7 +407,7 @@ def _in_order(kernel: Kernel, analysis: Analysis, schedule: Schedule, target: Ta
     body = fast_body(kernel.body, analysis)
     if not target.grid or kernel.may_alias:
         return Persistent(body, {})
-    names = names_of((kernel,), 0)
+    names = names_of(kernel)
     pieces = predicate(apply_schedule(body, schedule, analysis), names.symbols)
     return persistent_blocks(kernel, body, launched(pieces, partition(pieces)), analysis, target)
 

@@ -56,8 +56,6 @@ PER_ELEMENT = 4
 """Fewest updates for each element of the copies, which have to be begun and joined."""
 LANES = 8
 """Elements of the copies that are begun or joined at once."""
-COPY_NUMBERS = 5_000_000
-"""Numbers of the tensors made in here start from this."""
 
 
 @legality
@@ -80,7 +78,7 @@ def privatise_reductions(program: Program, schedules: Mapping[str, Schedule]) ->
     """Return the program with copies for the loops that the schedules of its kernels give some."""
     if not any(isinstance(node, Store) and node.combine is not None for node in statements(program)):
         return program
-    names = names_of((program,), COPY_NUMBERS)
+    names = names_of(program)
     body: list[Statement] = []
     for statement in program.body:
         if isinstance(statement, Launch):

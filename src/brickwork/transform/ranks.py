@@ -159,7 +159,7 @@ def _tensors(loop: For) -> tuple[Tensor, ...]:
 
 def _updating(loop: For, names: Names | None = None) -> For:
     """Return a loop with `p = n[k]; n[k] = p + 1` as `p = n[k]; n[k] = n[k] + 1`: an update, and a read."""
-    return replace(loop, body=_with_own_reads(loop.body, names or names_of((loop,), 0)))
+    return replace(loop, body=_with_own_reads(loop.body, names or names_of(loop)))
 
 
 def _with_own_reads(block: Block, names: Names, read: Mapping[Symbol, Load] | None = None) -> Block:

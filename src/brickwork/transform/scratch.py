@@ -6,14 +6,13 @@ Invariant: a name or number that is given out is in use nowhere else in the prog
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 
 from brickwork.diagnostics.location import Location
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, UINT64, DType, value_dtype
-from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Allocate,
     Assign,
@@ -22,18 +21,25 @@ from brickwork.ir.nodes import (
     For,
     If,
     Kernel,
+    KeyParameter,
+    ListParameter,
     Load,
+    Local,
     Node,
+    Program,
     Read,
+    Rebind,
     Reduction,
+    ScalarParameter,
     Statement,
     Store,
     Symbol,
     Tensor,
     TensorType,
     joined_together,
+    parameter_tensors,
 )
-from brickwork.ir.walk import NodeType, assigned_symbols, read_symbols, rewrite, statements, walk
+from brickwork.ir.walk import NodeType, assigned_symbols, read_symbols, rewrite, walk
 from brickwork.records import dataclass
 
 ONCE = "_once"
@@ -69,16 +75,38 @@ class Names:
         return Store(tensor=tensor, indices=tuple(indices), value=value, access=next(self.accesses))
 
 
-def names_of(roots: Sequence[Node], tensor: int) -> Names:
-    """Return names that are not in use in a program and its kernels; tensors have numbers from `tensor` on."""
-    declared = max((each.number for each in effects(roots).declares), default=-1)
-    symbols = assigned_symbols(roots) | read_symbols(roots)
-    for node in statements(roots):
-        if isinstance(node, Kernel):
-            symbols |= set(node.scalars)
-    accesses = [node.access for node in walk(roots) if isinstance(node, Load | Store)]
-    symbol = 1 + max((item.number for item in symbols), default=-1)
-    return Names(count(max(tensor, declared + 1)), count(symbol), count(1 + max(accesses, default=-1)))
+def names_of(root: Node | Iterable[Node], tensor: int = 0) -> Names:
+    """Return numbers that nothing in a program, or in a part of one, has; tensors have numbers from `tensor` on."""
+    symbols = set(assigned_symbols(root) | read_symbols(root))
+    tensors, accesses = set[Tensor](), [-1]
+    for node in walk(root):
+        match node:
+            case Program(parameters=parameters):
+                tensors.update(parameter_tensors(parameters))
+                for item in parameters:
+                    match item:
+                        case KeyParameter(symbol=symbol, cell=cell):
+                            symbols.add(symbol)
+                            tensors.update(() if cell is None else (cell,))
+                        case ScalarParameter(symbol=symbol):
+                            symbols.add(symbol)
+                        case ListParameter(symbols=items):
+                            symbols.update(items)
+                        case _:
+                            pass
+            case Kernel(scalars=scalars):
+                symbols.update(scalars)
+            case Allocate(tensor=made) | Local(tensor=made):
+                tensors.add(made)
+            case Rebind(targets=targets):
+                tensors.update(targets)
+            case Load(access=access) | Store(access=access):
+                accesses.append(access)
+            case _:
+                pass
+    first_tensor = max((tensor, *(1 + item.number for item in tensors)))
+    first_symbol = 1 + max((item.number for item in symbols), default=-1)
+    return Names(count(first_tensor), count(first_symbol), count(1 + max(accesses)))
 
 
 def copied(nest: NodeType, names: Names) -> NodeType:

@@ -40,15 +40,15 @@ from brickwork.transform.autodiff.branches import branched
 from brickwork.transform.autodiff.functionalise import functionalise
 from brickwork.transform.autodiff.tangents import Tangents, with_tangents
 from brickwork.transform.canonical.dead import without_dead, without_unused
-from brickwork.transform.free_variables import fresh_names, with_body
+from brickwork.transform.free_variables import with_body
 from brickwork.transform.preconditions import Preconditions, preconditions_of
-from brickwork.transform.scratch import Names
+from brickwork.transform.scratch import Names, names_of
 from brickwork.transform.tensors import allocate_like, joined_type, like_type, same_sizes
 
 
 def forward(program: Program, given: tuple[bool, ...], signature: Signature) -> Program:
     """Return the program of the tangents, for arguments of the types in `signature`."""
-    names = fresh_names(program)
+    names = names_of(program)
     mutated = parameter_tensors(program.parameters, mutated=True)
     program, copies = functionalise(program, names)
     plain, keys = program.parameters[: len(given)], program.parameters[len(given) :]

@@ -85,17 +85,17 @@ from brickwork.transform.canonical.counted_while import counted_while
 from brickwork.transform.canonical.dead import without_dead, without_unused
 from brickwork.transform.canonical.form import canonical
 from brickwork.transform.derivation import Backward
-from brickwork.transform.free_variables import fresh_names, with_body
+from brickwork.transform.free_variables import with_body
 from brickwork.transform.preconditions import preconditions_of, strictest
 from brickwork.transform.privatise import owned
-from brickwork.transform.scratch import Names
+from brickwork.transform.scratch import Names, names_of
 from brickwork.transform.tensors import sizes_of
 from brickwork.transform.unguarded_analysis import unguarded_analysis
 
 
 def gathered(program: Program) -> Program:
     """Return a program of gradients with its loops in gather form, and elements that are stored once."""
-    names = fresh_names(program)
+    names = names_of(program)
 
     def visit(statement: Statement) -> Statement:
         if not isinstance(statement, Launch):
@@ -128,7 +128,7 @@ def _derived(
 
     With `reached`, the lengths of more loops are known, by what counts or is read in them.
     """
-    names = fresh_names(program)
+    names = names_of(program)
     host, kernel, results = _parts(program)
     kernel = replace(kernel, body=single_exit(counted_while(kernel.body, names) if reached else kernel.body, names))
     parameters = [item for item in program.parameters if not isinstance(item, KeyParameter)]

@@ -34,8 +34,8 @@ from brickwork.transform.canonical.divisors import without_sure_checks
 from brickwork.transform.canonical.live_ranges import with_own_ranges
 from brickwork.transform.canonical.places import fold_indices
 from brickwork.transform.canonical.sizes import name_sizes
-from brickwork.transform.free_variables import fresh_names, with_body
-from brickwork.transform.scratch import Names
+from brickwork.transform.free_variables import with_body
+from brickwork.transform.scratch import Names, names_of
 
 
 def canonical(program: Program, *, sizes: bool = False, given: str = "") -> Program:
@@ -43,7 +43,7 @@ def canonical(program: Program, *, sizes: bool = False, given: str = "") -> Prog
 
     Loops that a `given` schedule names are there as the user wrote them.
     """
-    names = fresh_names(program)
+    names = names_of(program)
     named = frozenset(re.findall(r"\w+", given))
 
     def visit(node: Node) -> Node:

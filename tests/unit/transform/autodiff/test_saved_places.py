@@ -14,7 +14,7 @@ from brickwork.ir.walk import statements
 from brickwork.transform.autodiff.saved_places import SavedPlaces
 from brickwork.transform.canonical.form import canonical
 from brickwork.transform.derivation import Backward
-from brickwork.transform.free_variables import fresh_names
+from brickwork.transform.scratch import names_of
 from support.derivatives import derived, interpreted
 from support.gradients import lowered, numbers
 from support.sweep import sampled
@@ -341,7 +341,7 @@ def test_an_index_that_elements_are_read_for_tells_nothing():
     loop = next(node for node in rows.body if isinstance(node, For))
     *_, store = (node for node in rows.body if isinstance(node, Store))
     (best, where) = (node for node in statements(loop) if isinstance(node, Assign))
-    saved = SavedPlaces({store.tensor: store.tensor}, (), lambda _: True, fresh_names(program))
+    saved = SavedPlaces({store.tensor: store.tensor}, (), lambda _: True, names_of(program))
     assert saved.of(loop, (best, where), (store,)) == Load(
         tensor=store.tensor, indices=store.indices, access=store.access + 1, dtype=INT64
     )

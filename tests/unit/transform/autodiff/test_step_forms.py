@@ -13,7 +13,7 @@ from brickwork.ir.walk import walk
 from brickwork.transform.autodiff.kept_steps import keep_steps
 from brickwork.transform.autodiff.shorter_tapes import shorten_tapes
 from brickwork.transform.canonical.local_copies import without_local_copies
-from brickwork.transform.free_variables import fresh_names
+from brickwork.transform.scratch import names_of
 from support.gradients import kernel_of, numbers
 from support.tensors import to_memory
 
@@ -114,7 +114,7 @@ def changed_again(text):
     """Return a program and the one that keeps steps."""
     program = parsed(text)
     launch = next(node for node in walk(program) if isinstance(node, Launch))
-    kernel = replace(launch.kernel, body=keep_steps(launch.kernel.body, fresh_names(program)))
+    kernel = replace(launch.kernel, body=keep_steps(launch.kernel.body, names_of(program)))
     return program, replace(program, body=tuple(replace(n, kernel=kernel) if n is launch else n for n in program.body))
 
 
@@ -336,7 +336,7 @@ STILL_TAPED = {
 @pytest.mark.parametrize("length", [0, 1, 15, 16, 17, 33, 70])
 def test_the_form_has_short_tapes(length, what):
     program = parsed(replaced(TAPED, STILL_TAPED[what]))
-    other = shorten_tapes(program, fresh_names(program))
+    other = shorten_tapes(program, names_of(program))
     verify_program(other)
     assert [len(node.sizes) for node in walk(other) if isinstance(node, Allocate)] == [2, 3]
     given = numbers(70), numbers(70), torch.tensor([0])
@@ -350,7 +350,7 @@ def test_the_form_has_short_tapes(length, what):
 def test_a_tape_of_another_form_stays(what):
     changes = NOT_TAPED[what]
     program = parsed(replaced(TAPED, changes if isinstance(changes, list) else [changes]))
-    assert shorten_tapes(program, fresh_names(program)) == program
+    assert shorten_tapes(program, names_of(program)) == program
 
 
 COPIES = """\
