@@ -38,7 +38,7 @@ from brickwork.ir.nodes import (
     Store,
     Symbol,
 )
-from brickwork.ir.walk import read_symbols, rewrite, rewrite_statements, walk
+from brickwork.ir.walk import read_symbols, rewrite_statements, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
@@ -46,7 +46,7 @@ from brickwork.transform.guard import index_check
 from brickwork.transform.nests_apart import Changed, each_launch
 from brickwork.transform.schedule.lengths import Lengths, lengths_in
 from brickwork.transform.schedule.planner import varies_with
-from brickwork.transform.scratch import Names, copied
+from brickwork.transform.scratch import Names, copied, with_variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,18 +221,9 @@ def _parted(loop: For, rows: Mapping[Symbol, _Row], names: Names) -> Block:
     apart = [(each,) for each in loop.body if isinstance(each, For) and each.index in rows]
     rest = tuple(each for each in loop.body if each not in head and (each,) not in apart)
     first, *others = (replace(loop, body=(*head, *part)) for part in (*apart, rest) if part)
-    return (first, *(_renamed(copied(other, names), head, names) for other in others))
 
+    def own(loop: For) -> For:
+        fresh = {item.symbol: names.symbol(item.symbol.name, item.symbol.dtype) for item in head}
+        return with_variables(copied(loop, names), fresh)
 
-def _renamed(loop: For, head: Block, names: Names) -> For:
-    """Return a loop with variables of its own for what it assigns first."""
-    own = {each.symbol: names.symbol(each.symbol.name, each.symbol.dtype) for each in head if isinstance(each, Assign)}
-
-    def visit(node: Node) -> Node:
-        match node:
-            case Assign(symbol=symbol) | Read(symbol=symbol) if symbol in own:
-                return replace(node, symbol=own[symbol])
-            case _:
-                return node
-
-    return rewrite(loop, visit)
+    return (first, *map(own, others))

@@ -135,8 +135,9 @@ def with_variables(statement: NodeType, names: Mapping[Symbol, Symbol]) -> NodeT
         match node:
             case Read(symbol=symbol) | Assign(symbol=symbol) if symbol in names:
                 return replace(node, symbol=names[symbol])
-            case For(reductions=reductions) if reductions:
-                return replace(node, reductions=tuple(item.renamed(names) for item in reductions))
+            case For(index=index, reductions=reductions) if index in names or reductions:
+                others = tuple(item.renamed(names) for item in reductions)
+                return replace(node, index=names.get(index, index), reductions=others)
             case _:
                 return node
 

@@ -14,12 +14,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from brickwork.ir.effects import effects
-from brickwork.ir.nodes import Allocate, Block, For, If, Load, Local, Node, Statement, Store, Tensor, While
-from brickwork.ir.walk import rewrite, walk
+from brickwork.ir.nodes import Allocate, Block, For, If, Load, Local, Statement, Tensor, While
+from brickwork.ir.walk import rewrite_statements, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import Partition
 from brickwork.transform.scratch import Names
+from brickwork.transform.tensors import renamed
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,10 @@ def share_locals(block: Block, places: Partition, names: Names) -> SharedLocals:
             made.append(allocate)
     tables = {local.tensor: local for local in found if local.values}
 
-    body = tuple(_without(tuple(_placed(block, places, tensors)), frozenset(tables)))
+    def without(statement: Statement) -> Block:
+        return () if isinstance(statement, Local) and statement.tensor in tables else (statement,)
+
+    body = rewrite_statements(tuple(_placed(block, places, tensors)), without)
     return SharedLocals(body, tuple(made), tables)
 
 
@@ -80,7 +84,7 @@ def _placed(block: Block, places: Partition, tensors: Mapping[Tensor, Tensor]) -
             seen.add(statement.tensor)
             continue
         inside = effects(statement).declares
-        changed = _renamed(statement, {tensor: tensors[tensor] for tensor in seen - inside})
+        (changed,) = renamed((statement,), {tensor: tensors[tensor] for tensor in seen - inside})
         match changed:
             case If(then=then, otherwise=otherwise) if places.is_host(statement):
                 inner = tuple(_placed(then, places, tensors)), tuple(_placed(otherwise, places, tensors))
@@ -89,28 +93,3 @@ def _placed(block: Block, places: Partition, tensors: Mapping[Tensor, Tensor]) -
                 yield replace(changed, body=tuple(_placed(body, places, tensors)))
             case _:
                 yield changed
-
-
-def _renamed(statement: Statement, tensors: Mapping[Tensor, Tensor]) -> Statement:
-    def visit(node: Node) -> Node:
-        if isinstance(node, Load | Store) and node.tensor in tensors:
-            return replace(node, tensor=tensors[node.tensor])
-        return node
-
-    return rewrite(statement, visit) if tensors else statement
-
-
-def _without(block: Block, tensors: frozenset[Tensor]) -> Iterator[Statement]:
-    for statement in block:
-        match statement:
-            case Local(tensor=tensor) if tensor in tensors:
-                pass
-            case If(then=then, otherwise=otherwise):
-                inner = tuple(_without(then, tensors)), tuple(_without(otherwise, tensors))
-                yield replace(statement, then=inner[0], otherwise=inner[1])
-            case For(body=body):
-                yield replace(statement, body=tuple(_without(body, tensors)))
-            case While(body=body):
-                yield replace(statement, body=tuple(_without(body, tensors)))
-            case _:
-                yield statement

@@ -62,8 +62,9 @@ from brickwork.ir.walk import (
 )
 from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
+from brickwork.transform import scratch
 from brickwork.transform.autodiff.slices import Place, Step, places
-from brickwork.transform.scratch import Names
+from brickwork.transform.scratch import Names, with_variables
 from brickwork.transform.tensors import copied, sizes_of
 
 _TAKEN = {"minimum": "lt", "maximum": "gt"}
@@ -492,20 +493,8 @@ class _Finder:
             symbol: self.names.symbol(symbol.name, symbol.dtype)
             for symbol in sorted(assigned_symbols(block), key=lambda item: item.number)
         }
-
-        def visit(node: Node) -> Node:
-            match node:
-                case Load() | Store():
-                    return replace(node, access=next(self.names.accesses))
-                case Read(symbol=symbol) | Assign(symbol=symbol) if symbol in fresh:
-                    return replace(node, symbol=fresh[symbol])
-                case For(index=index):
-                    return replace(node, index=fresh[index])
-                case _:
-                    return node
-
         (root,) = block
-        return rewrite(root, visit)
+        return scratch.copied(with_variables(root, fresh), self.names)
 
     @legality
     def stay_apart(self) -> bool:

@@ -61,7 +61,7 @@ from brickwork.records import dataclass
 from brickwork.transform.autodiff.saved_places import SavedPlaces
 from brickwork.transform.autodiff.window_elements import is_alone, is_of, slides
 from brickwork.transform.distribute import distribute
-from brickwork.transform.scratch import Names
+from brickwork.transform.scratch import Names, with_variables
 from brickwork.transform.unguarded_analysis import unguarded_analysis
 
 _TAKEN = {"minimum": "lt", "maximum": "gt"}
@@ -201,7 +201,7 @@ class _Finder:
         looked = (item for item in found if item.best not in told)
         noting = {item.statement: item.noting(places[item.best], build.read(loop.index)) for item in looked}
         body = tuple(inner for node in loop.body for inner in noting.get(node, (node,)))
-        yield _renamed(replace(loop, body=body), fresh)
+        yield with_variables(replace(loop, body=body), fresh)
         for item in found:
             if item.best in told:
                 yield Assign(symbol=places[item.best], value=told[item.best], loc=loop.loc)
@@ -379,7 +379,7 @@ class _Finder:
                     return node
 
         def own(node: NodeType) -> NodeType:
-            return rewrite(_renamed(node, fresh), visit)
+            return rewrite(with_variables(node, fresh), visit)
 
         bare = (replace(guard, then=guard.then[:-1]) for guard in item.guards)
         guards = (own(guard) for guard in bare)
@@ -424,19 +424,6 @@ def _within(guards: Sequence[If], block: Block) -> Block:
     for guard in reversed(guards):
         block = (replace(guard, then=(*guard.then[:-1], *block)),)
     return block
-
-
-def _renamed(node: NodeType, names: dict[Symbol, Symbol]) -> NodeType:
-    def visit(inner: Node) -> Node:
-        match inner:
-            case Read(symbol=symbol) | Assign(symbol=symbol) if symbol in names:
-                return replace(inner, symbol=names[symbol])
-            case For(index=index) if index in names:
-                return replace(inner, index=names[index])
-            case _:
-                return inner
-
-    return rewrite(node, visit)
 
 
 def _reopened(loop: For, outer: For, inner: For, length: Expression) -> For:
