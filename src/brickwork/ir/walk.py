@@ -18,6 +18,7 @@ from brickwork.ir.nodes import (
     Block,
     Expression,
     For,
+    If,
     Kernel,
     Load,
     Local,
@@ -55,6 +56,7 @@ def _block_fields(kind: type[Node]) -> tuple[str, ...]:
 _FIELDS = {kind: _child_fields(kind) for kind in (*STATEMENTS, *EXPRESSIONS, Kernel, Program)}
 _LAST_FIRST = {kind: names[::-1] for kind, names in _FIELDS.items()}
 _BLOCKS = {kind: _block_fields(kind)[::-1] for kind in (*STATEMENTS, *EXPRESSIONS, Kernel, Program)}
+_INNER = {kind: tuple(item.name for item in fields(kind) if "Block" in str(item.type)) for kind in STATEMENTS}
 
 
 def children(node: Node) -> Iterator[Node]:
@@ -125,6 +127,30 @@ def rewrite_expressions(block: Block, change: Callable[[Expression], Expression]
         return change(cast("Expression", node)) if isinstance(node, EXPRESSIONS) else node
 
     return tuple(rewrite(statement, visit) for statement in block)
+
+
+def blocks_in(statement: Statement) -> tuple[Block, ...]:
+    """Return the blocks that stand in a statement, in their order."""
+    return tuple(getattr(statement, name) for name in _INNER[type(statement)])
+
+
+def with_blocks(statement: Statement, change: Callable[[Block], Iterable[Statement]]) -> Statement:
+    """Return a statement with the blocks in it changed; itself where they stay as they are."""
+    changes: dict[str, Any] = {}
+    for name in _INNER[type(statement)]:
+        old: Block = getattr(statement, name)
+        new = tuple(change(old))
+        if len(new) != len(old) or any(one is not other for one, other in zip(new, old, strict=True)):
+            changes[name] = new
+    return replace(statement, **changes) if changes else statement
+
+
+def straight(block: Block) -> Iterator[Statement]:
+    """Yield the statements of a block and of the branches in it."""
+    for statement in block:
+        yield statement
+        if isinstance(statement, If):
+            yield from straight((*statement.then, *statement.otherwise))
 
 
 def rewrite_blocks(block: Block, change: Callable[[Block], Block]) -> Block:

@@ -33,7 +33,6 @@ from brickwork.ir.nodes import (
     Block,
     Expression,
     For,
-    If,
     Kernel,
     Load,
     Node,
@@ -51,6 +50,7 @@ from brickwork.ir.walk import (
     rewrite,
     rewrite_statements,
     statements,
+    straight,
     substitute,
     substitute_block,
     walk,
@@ -96,14 +96,7 @@ def _may_carry(node: Node) -> bool:
 
 def _stores(block: Block) -> Iterator[Store]:
     """Yield the stores into tensors of a block that are in no loops inside of it."""
-    for statement in block:
-        match statement:
-            case Store(tensor=tensor) if not tensor.is_local:
-                yield statement
-            case If(then=then, otherwise=otherwise):
-                yield from _stores((*then, *otherwise))
-            case _:
-                pass
+    return (node for node in straight(block) if isinstance(node, Store) and not node.tensor.is_local)
 
 
 @dataclass(frozen=True, slots=True)

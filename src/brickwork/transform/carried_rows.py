@@ -34,7 +34,7 @@ from brickwork.ir.nodes import (
     Tensor,
     TensorType,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, statements, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, statements, walk, with_blocks
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.guard import conjunction
@@ -72,15 +72,10 @@ def with_carried_rows(block: Block, names: Names) -> Block:
 
 
 def _statement(statement: Statement, names: Names) -> Statement:
-    match statement:
-        case For(body=body):
-            rows = carried_rows(statement)
-            return _with(statement, rows, names) if rows else replace(statement, body=with_carried_rows(body, names))
-        case If(then=then, otherwise=otherwise):
-            inner = with_carried_rows(then, names), with_carried_rows(otherwise, names)
-            return replace(statement, then=inner[0], otherwise=inner[1])
-        case _:
-            return statement
+    if isinstance(statement, For) and (rows := carried_rows(statement)):
+        return _with(statement, rows, names)
+    inside = isinstance(statement, For | If)
+    return with_blocks(statement, lambda block: with_carried_rows(block, names)) if inside else statement
 
 
 @legality

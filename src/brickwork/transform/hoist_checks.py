@@ -36,7 +36,7 @@ from brickwork.ir.nodes import (
     Store,
     While,
 )
-from brickwork.ir.walk import NodeType, read_symbols, rewrite, statements, walk
+from brickwork.ir.walk import NodeType, read_symbols, rewrite, statements, walk, with_blocks
 from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 from brickwork.transform.guard import conjunction
@@ -57,16 +57,9 @@ def hoist_checks(block: Block, *, grid: bool = False) -> Block:
 
 
 def _hoisted(statement: Statement, *, grid: bool) -> Statement:
-    match statement:
-        case For() if _is_innermost(statement):
-            return _versions(statement, grid=grid)
-        case For(body=body) | While(body=body):
-            return replace(statement, body=hoist_checks(body, grid=grid))
-        case If(then=then, otherwise=otherwise):
-            blocks = [hoist_checks(part, grid=grid) for part in (then, otherwise)]
-            return replace(statement, then=blocks[0], otherwise=blocks[1])
-        case _:
-            return statement
+    if isinstance(statement, For) and _is_innermost(statement):
+        return _versions(statement, grid=grid)
+    return with_blocks(statement, lambda block: hoist_checks(block, grid=grid))
 
 
 def _is_innermost(loop: For) -> bool:

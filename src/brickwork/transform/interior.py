@@ -39,7 +39,7 @@ from brickwork.ir.nodes import (
     Symbol,
     While,
 )
-from brickwork.ir.walk import statements, unused_number, walk
+from brickwork.ir.walk import statements, unused_number, walk, with_blocks
 from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 from brickwork.transform.borders import NEAR, Borders, Line
@@ -86,13 +86,8 @@ class _Cutter:
                 return _cut(statement, self.numbers, around)
             case For(body=body):
                 return (replace(statement, body=self.block(body, {**around, statement.index: statement})),)
-            case While(body=body):
-                return (replace(statement, body=self.block(body, around)),)
-            case If(then=then, otherwise=otherwise):
-                parts = [self.block(part, around) for part in (then, otherwise)]
-                return (replace(statement, then=parts[0], otherwise=parts[1]),)
             case _:
-                return (statement,)
+                return (with_blocks(statement, lambda block: self.block(block, around)),)
 
     def is_worth(self, loop: For) -> bool:
         """Whether a loop is long, and its iterations are small enough to be written three times."""

@@ -40,7 +40,7 @@ from brickwork.ir.nodes import (
     Symbol,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, rewrite_statements, statements, unused_number
+from brickwork.ir.walk import assigned_symbols, rewrite_statements, statements, unused_number, with_blocks
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.guard import conjunction
@@ -152,9 +152,8 @@ class _Finder:
     def statement(self, statement: Statement, after: Symbols, ranges: Ranges) -> Statement:
         """Return a statement with its loops for a block, where that is good for some sizes."""
         match statement:
-            case If(then=then, otherwise=otherwise):
-                first, second = (tuple(self.block(part, after, ranges)) for part in (then, otherwise))
-                return replace(statement, then=first, otherwise=second)
+            case If():
+                return with_blocks(statement, lambda part: self.block(part, after, ranges))
             case For(index=index) if self.analysis.loops[index].independent:
                 return statement
             case For() | While():

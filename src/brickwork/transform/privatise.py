@@ -52,7 +52,7 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
-from brickwork.ir.walk import children, rewrite, rewrite_statements, walk
+from brickwork.ir.walk import blocks_in, children, rewrite, rewrite_statements, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
 
@@ -289,7 +289,7 @@ class OwnerFinder:
         """Whether each read in a block is of what this iteration wrote before; `before` is written ahead of it."""
         written = before
         for statement in block:
-            blocks = _blocks(statement)
+            blocks = blocks_in(statement)
             inner = {id(child) for part in blocks for child in part}
             own = [child for child in children(statement) if id(child) not in inner]
             loads = [node for node in walk(own) if isinstance(node, Load) and node.tensor == tensor]
@@ -393,18 +393,6 @@ def _is_fixed(atom: Atom, loop: Loop) -> bool:
 
 def _reads(roots: Sequence[Node], tensor: Tensor) -> bool:
     return tensor in effects(roots).loads
-
-
-def _blocks(statement: Statement) -> tuple[Block, ...]:
-    match statement:
-        case If(then=then, otherwise=otherwise):
-            return then, otherwise
-        case For(body=body):
-            return (body,)
-        case While(prelude=prelude, body=body):
-            return prelude, body
-        case _:
-            return ()
 
 
 # ---------------------------------------------------------------- the change

@@ -42,7 +42,7 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, statements, walk
+from brickwork.ir.walk import assigned_symbols, blocks_in, read_symbols, rewrite, statements, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
 
@@ -295,18 +295,7 @@ def is_idle_unless_reached(block: Block, numbers: frozenset[int], live: frozense
     seen = others.assigns if live is None else others.assigns & live
     if others.changes or seen or others.fails or others.leaves:
         return False
-    return all(is_idle_unless_reached(inner, numbers, live) for part in parts for inner in _blocks(part))
-
-
-def _blocks(statement: Statement) -> tuple[Block, ...]:
-    """Return the blocks of a loop or a branch."""
-    match statement:
-        case If(then=then, otherwise=otherwise):
-            return then, otherwise
-        case For(body=body):
-            return (body,)
-        case _:
-            return ()
+    return all(is_idle_unless_reached(inner, numbers, live) for part in parts for inner in blocks_in(part))
 
 
 def conditional(conditions: Sequence[Expression], *block: Statement) -> Statement:

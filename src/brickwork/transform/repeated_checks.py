@@ -8,11 +8,9 @@ LLVM sees the same, but for checks in loops with branches, after which it takes 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from brickwork.ir.effects import effects
-from brickwork.ir.nodes import Block, Check, Expression, For, If, Role, Statement, While
-from brickwork.ir.walk import assigned_symbols, read_symbols
+from brickwork.ir.nodes import Block, Check, Expression, For, Role, Statement, While
+from brickwork.ir.walk import assigned_symbols, read_symbols, with_blocks
 from brickwork.legality import legality
 
 
@@ -35,16 +33,9 @@ def _without(block: Block, known: frozenset[Expression]) -> Block:
 
 def _within(statement: Statement, known: frozenset[Expression]) -> Statement:
     """Return a statement without the checks in it that are known to hold when it begins, and while it runs."""
-    match statement:
-        case If(then=then, otherwise=otherwise):
-            return replace(statement, then=_without(then, known), otherwise=_without(otherwise, known))
-        case For(body=body):
-            return replace(statement, body=_without(body, _inside(statement, known)))
-        case While(prelude=prelude, body=body):
-            still = _still(known, statement)
-            return replace(statement, prelude=_without(prelude, still), body=_without(body, still))
-        case _:
-            return statement
+    if isinstance(statement, For | While):
+        known = _inside(statement, known)
+    return with_blocks(statement, lambda block: _without(block, known))
 
 
 @legality
@@ -54,9 +45,9 @@ def _lasting(condition: Expression) -> frozenset[Expression]:
 
 
 @legality
-def _inside(loop: For, known: frozenset[Expression]) -> frozenset[Expression]:
+def _inside(loop: For | While, known: frozenset[Expression]) -> frozenset[Expression]:
     """Return what is known in a loop: nothing in one that is shared out, as other threads may have made the checks."""
-    return _still(known, loop) if loop.role is Role.SEQUENTIAL else frozenset()
+    return _still(known, loop) if isinstance(loop, While) or loop.role is Role.SEQUENTIAL else frozenset()
 
 
 @legality

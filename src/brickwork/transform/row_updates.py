@@ -35,7 +35,7 @@ from brickwork.ir.nodes import (
     Tensor,
     TensorType,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, substitute, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, substitute, walk, with_blocks
 from brickwork.legality import legality
 from brickwork.target.target import WARP
 from brickwork.transform.register_lists import FEW
@@ -83,11 +83,8 @@ def _with_rows(statement: Statement, along: Symbol, names: Names) -> Block:
     match statement:
         case For() if row_update(statement) is None and (updates := _row_updates(statement, along)):
             return tuple(_grouped(statement, updates, names))
-        case For(body=body):
-            return (replace(statement, body=with_rows(body, along, names)),)
-        case If(then=then, otherwise=otherwise):
-            first, second = with_rows(then, along, names), with_rows(otherwise, along, names)
-            return (replace(statement, then=first, otherwise=second),)
+        case For() | If():
+            return (with_blocks(statement, lambda block: with_rows(block, along, names)),)
         case _:
             return (statement,)
 

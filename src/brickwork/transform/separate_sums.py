@@ -54,7 +54,7 @@ from brickwork.target.target import Target
 from brickwork.transform.distribute import may_have_parts, may_run_before
 from brickwork.transform.guard import guards
 from brickwork.transform.iteration_bounds import Ranges
-from brickwork.transform.nests_apart import Apart, Changed, Place, each_launch, launches, worth_tiles
+from brickwork.transform.nests_apart import Apart, Changed, Place, each_launch, in_branches, launches, worth_tiles
 from brickwork.transform.scratch import Names, copied
 from brickwork.transform.sums_apart import sums_of
 
@@ -141,22 +141,15 @@ class _Cutter:
         """Return the nests in place of one, which may stand in conditions; None if it stays as it is."""
         self.kept, self.worth = [], []
         try:
-            nests = self.nests(statement)
+            nests = in_branches((statement,), self.nests)
         except _UncutError:
             return None
         return None if nests == (statement,) else Apart(nests, tuple(self.kept), tuple(self.worth))
 
     def nests(self, statement: Statement) -> Block:
         """Return a nest as several, each with loops and accesses of its own."""
-        match statement:
-            case If(then=then, otherwise=otherwise):
-                blocks = (tuple(each for item in block for each in self.nests(item)) for block in (then, otherwise))
-                return (replace(statement, then=next(blocks), otherwise=next(blocks)),)
-            case For():
-                parts = self.loops(statement, Place((), self.known))
-                return (statement,) if len(parts) == 1 else tuple(copied(part, self.names) for part in parts)
-            case _:
-                return (statement,)
+        parts = self.loops(statement, Place((), self.known)) if isinstance(statement, For) else ()
+        return tuple(copied(part, self.names) for part in parts) if len(parts) > 1 else (statement,)
 
     def loops(self, loop: For, place: Place) -> list[For]:
         """Return a loop as one for each part of its body."""

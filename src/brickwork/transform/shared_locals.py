@@ -11,11 +11,10 @@ Invariant: only locals of blocks that the host runs are changed; those inside of
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from brickwork.ir.effects import effects
-from brickwork.ir.nodes import Allocate, Block, For, If, Load, Local, Statement, Tensor, While
-from brickwork.ir.walk import rewrite_statements, walk
+from brickwork.ir.nodes import Allocate, Block, Load, Local, Statement, Tensor
+from brickwork.ir.walk import blocks_in, rewrite_statements, walk, with_blocks
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import Partition
@@ -61,15 +60,10 @@ def used_tables(block: Block, tables: Mapping[Tensor, Local]) -> Block:
 
 def _of_host(block: Block, places: Partition) -> Iterator[Local]:
     for statement in block:
-        match statement:
-            case Local():
-                yield statement
-            case If(then=then, otherwise=otherwise) if places.is_host(statement):
-                yield from _of_host((*then, *otherwise), places)
-            case For(body=body) | While(body=body) if places.is_host(statement):
-                yield from _of_host(body, places)
-            case _:
-                pass
+        if isinstance(statement, Local):
+            yield statement
+        for inner in blocks_in(statement) if places.is_host(statement) else ():
+            yield from _of_host(inner, places)
 
 
 @legality
@@ -85,11 +79,6 @@ def _placed(block: Block, places: Partition, tensors: Mapping[Tensor, Tensor]) -
             continue
         inside = effects(statement).declares
         (changed,) = renamed((statement,), {tensor: tensors[tensor] for tensor in seen - inside})
-        match changed:
-            case If(then=then, otherwise=otherwise) if places.is_host(statement):
-                inner = tuple(_placed(then, places, tensors)), tuple(_placed(otherwise, places, tensors))
-                yield replace(changed, then=inner[0], otherwise=inner[1])
-            case For(body=body) | While(body=body) if places.is_host(statement):
-                yield replace(changed, body=tuple(_placed(body, places, tensors)))
-            case _:
-                yield changed
+        if places.is_host(statement):
+            changed = with_blocks(changed, lambda inner: _placed(inner, places, tensors))
+        yield changed

@@ -23,17 +23,15 @@ from brickwork.ir.nodes import (
     Cast,
     Constant,
     Expression,
-    For,
-    If,
     Load,
     Node,
     Statement,
     Store,
     Tensor,
-    While,
 )
 from brickwork.ir.walk import (
     assigned_symbols,
+    blocks_in,
     children,
     read_symbols,
     rewrite,
@@ -78,19 +76,10 @@ class _Place:
 def _places(block: Block) -> Iterator[tuple[Tensor, _Place]]:
     """Yield the stores of a block and of those in it."""
     for at, statement in enumerate(block):
-        match statement:
-            case Store(tensor=tensor):
-                yield tensor, _Place(block, at, statement)
-            case If(then=then, otherwise=otherwise):
-                yield from _places(then)
-                yield from _places(otherwise)
-            case For(body=body):
-                yield from _places(body)
-            case While(prelude=prelude, body=body):
-                yield from _places(prelude)
-                yield from _places(body)
-            case _:
-                pass
+        if isinstance(statement, Store):
+            yield statement.tensor, _Place(block, at, statement)
+        for inner in blocks_in(statement):
+            yield from _places(inner)
 
 
 def _expressions(root: Node | Block, places: Mapping[Tensor, _Place]) -> Iterator[Expression]:

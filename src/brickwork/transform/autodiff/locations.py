@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from brickwork.diagnostics.location import NOWHERE, Location
-from brickwork.ir.nodes import Block, For, If, Node, Statement, While
-from brickwork.ir.walk import rewrite
+from brickwork.ir.nodes import Block, Statement
+from brickwork.ir.walk import blocks_in, rewrite, with_blocks
 
 
 def with_locations(block: Block, loc: Location) -> Block:
@@ -19,16 +19,6 @@ def with_locations(block: Block, loc: Location) -> Block:
 
 def _located(statement: Statement, around: Location) -> Statement:
     loc = around if statement.loc is NOWHERE else statement.loc
-    match statement:
-        case For(body=body):
-            return replace(statement, body=with_locations(body, loc), loc=loc)
-        case If(then=then, otherwise=otherwise):
-            return replace(statement, then=with_locations(then, loc), otherwise=with_locations(otherwise, loc), loc=loc)
-        case While(prelude=prelude, body=body):
-            return replace(statement, prelude=with_locations(prelude, loc), body=with_locations(body, loc), loc=loc)
-        case _:
-
-            def visit(node: Node) -> Node:
-                return replace(node, loc=loc) if node.loc is NOWHERE else node
-
-            return rewrite(statement, visit)
+    if blocks_in(statement):
+        return replace(with_blocks(statement, lambda block: with_locations(block, loc)), loc=loc)
+    return rewrite(statement, lambda node: replace(node, loc=loc) if node.loc is NOWHERE else node)

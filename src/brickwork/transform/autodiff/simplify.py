@@ -32,7 +32,7 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
-from brickwork.ir.walk import EXPRESSIONS, assigned_symbols, rebuild, walk
+from brickwork.ir.walk import EXPRESSIONS, assigned_symbols, rebuild, walk, with_blocks
 from brickwork.records import dataclass
 from brickwork.transform.autodiff.fold_zero_sums import fold_zero_sums
 from brickwork.transform.canonical.copies import propagate_copies
@@ -158,10 +158,4 @@ def _with_values(block: Block, counts: _Counts) -> Block:
 
 
 def _inner(statement: Statement, counts: _Counts) -> Statement:
-    match statement:
-        case If(then=then, otherwise=otherwise):
-            return replace(statement, then=_with_values(then, counts), otherwise=_with_values(otherwise, counts))
-        case For(body=body) | While(body=body):
-            return replace(statement, body=_with_values(body, counts))
-        case _:
-            return statement
+    return with_blocks(statement, lambda block: _with_values(block, counts))

@@ -24,7 +24,6 @@ from brickwork.ir.nodes import (
     Block,
     Expression,
     For,
-    If,
     Kernel,
     Launch,
     Load,
@@ -38,7 +37,7 @@ from brickwork.ir.nodes import (
     Symbol,
     Tensor,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, substitute, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, substitute, walk, with_blocks
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.autodiff.adjoints import updates
@@ -110,14 +109,8 @@ class _Joiner:
 
     def statement(self, statement: Statement, around: tuple[Symbol, ...]) -> Statement:
         """Return a statement of the nest, in loops over `around`."""
-        match statement:
-            case For(index=index, body=body):
-                return replace(statement, body=self.block(body, (*around, index)))
-            case If(then=then, otherwise=otherwise):
-                blocks = [self.block(part, around) for part in (then, otherwise)]
-                return replace(statement, then=blocks[0], otherwise=blocks[1])
-            case _:
-                return statement
+        inside = (*around, statement.index) if isinstance(statement, For) else around
+        return with_blocks(statement, lambda block: self.block(block, inside))
 
     def block(self, block: Block, around: tuple[Symbol, ...]) -> Block:
         """Return a block with its loops after one another joined."""

@@ -21,13 +21,11 @@ from brickwork.ir.nodes import (
     Constant,
     Expression,
     For,
-    If,
     Read,
     Statement,
     Symbol,
-    While,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, statements
+from brickwork.ir.walk import assigned_symbols, read_symbols, statements, with_blocks
 from brickwork.legality import legality
 from brickwork.records import dataclass
 
@@ -72,21 +70,10 @@ def without_sure_checks(block: Block) -> Block:
         return block if len(kept) == len(block) and all(map(_is, kept, block)) else tuple(kept)
 
     def inside(statement: Statement, known: _Known) -> Statement:
-        match statement:
-            case For(body=body):
-                more = _in_loop(statement, known)
-                more = replace(more, lengths=more.lengths | {statement.stop}) if is_length(statement) else more
-                return statement if (new := visit(body, more)) is body else replace(statement, body=new)
-            case If(then=then, otherwise=otherwise):
-                parts = visit(then, known), visit(otherwise, known)
-                same = parts[0] is then and parts[1] is otherwise
-                return statement if same else replace(statement, then=parts[0], otherwise=parts[1])
-            case While(prelude=prelude, body=body):
-                parts = visit(prelude, known), visit(body, known)
-                same = parts[0] is prelude and parts[1] is body
-                return statement if same else replace(statement, prelude=parts[0], body=parts[1])
-            case _:
-                return statement
+        if isinstance(statement, For):
+            known = _in_loop(statement, known)
+            known = replace(known, lengths=known.lengths | {statement.stop}) if is_length(statement) else known
+        return with_blocks(statement, lambda block: visit(block, known))
 
     return visit(block, _Known(frozenset(), {}))
 

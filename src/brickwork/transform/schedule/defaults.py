@@ -22,13 +22,12 @@ from brickwork.ir.nodes import (
     Constant,
     Expression,
     For,
-    If,
     Load,
     Store,
     Symbol,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, local_bytes, read_symbols, statements, walk
+from brickwork.ir.walk import assigned_symbols, local_bytes, read_symbols, statements, straight, walk
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.privatise_reductions import may_privatise
@@ -94,17 +93,11 @@ class _Processor(Planner):
     deepest: ClassVar[int] = 4
 
     def block(self, block: Block) -> Iterator[Verb]:
-        for statement in block:
-            match statement:
-                case For():
-                    yield from self.nest(statement)
-                case If(then=then, otherwise=otherwise):
-                    yield from self.block(then)
-                    yield from self.block(otherwise)
-                case While(prelude=prelude, body=body):
-                    yield from self.block((*prelude, *body))
-                case _:
-                    pass
+        for statement in straight(block):
+            if isinstance(statement, For):
+                yield from self.nest(statement)
+            elif isinstance(statement, While):
+                yield from self.block((*statement.prelude, *statement.body))
 
     def nest(self, loop: For) -> Iterator[Verb]:
         """Schedule a loop that stands in no parallel one."""

@@ -32,7 +32,7 @@ from brickwork.ir.nodes import (
     Symbol,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, loop_of, read_symbols, statements, walk
+from brickwork.ir.walk import assigned_symbols, loop_of, read_symbols, statements, straight, walk
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.rectangle import is_rectangle
@@ -48,7 +48,6 @@ from brickwork.transform.schedule.planner import (
     is_long_computation,
     moves_with,
     setting_out,
-    straight,
     trip_count,
     varies_with,
 )
@@ -101,16 +100,11 @@ class GridPlanner(SharingPlanner):
 
     def block(self, block: Block, *, inside: bool = False) -> Iterator[Verb]:
         """Schedule the loops of a block that stands in no parallel loop; `inside` one that runs in order or not."""
-        for statement in block:
-            match statement:
-                case For():
-                    yield from self.nest(statement, inside=inside)
-                case If(then=then, otherwise=otherwise):
-                    yield from self.block((*then, *otherwise), inside=inside)
-                case While(prelude=prelude, body=body):
-                    yield from self.block((*prelude, *body), inside=True)
-                case _:
-                    pass
+        for statement in straight(block):
+            if isinstance(statement, For):
+                yield from self.nest(statement, inside=inside)
+            elif isinstance(statement, While):
+                yield from self.block((*statement.prelude, *statement.body), inside=True)
 
     def nest(self, loop: For, *, inside: bool) -> Iterator[Verb]:
         """Schedule a loop that stands in no parallel one."""

@@ -30,8 +30,8 @@ from brickwork.ir.nodes import (
     Store,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
-from brickwork.transform.schedule.planner import is_apart, is_long_computation, is_strided, straight, trip_count
+from brickwork.ir.walk import assigned_symbols, read_symbols, statements, straight, walk
+from brickwork.transform.schedule.planner import is_apart, is_long_computation, is_strided, trip_count
 from brickwork.transform.schedule.recurrence import ARITHMETIC, DIVISION, chain, is_division
 
 APART = 3.0

@@ -45,7 +45,7 @@ from brickwork.ir.nodes import (
     Symbol,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, statements, substitute, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, statements, straight, substitute, walk
 from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
@@ -260,19 +260,12 @@ def panel_versions(
 
 
 def _nests(block: Block, analysis: Analysis) -> Iterator[PanelNest]:
-    for statement in block:
-        match statement:
-            case For():
-                found = find_nest(statement, analysis)
-                if found is not None:
-                    yield found
-                elif not analysis.loops[statement.index].independent:
-                    yield from _nests(statement.body, analysis)
-            case If(then=then, otherwise=otherwise):
-                yield from _nests(then, analysis)
-                yield from _nests(otherwise, analysis)
-            case _:
-                pass
+    for loop in (statement for statement in straight(block) if isinstance(statement, For)):
+        found = find_nest(loop, analysis)
+        if found is not None:
+            yield found
+        elif not analysis.loops[loop.index].independent:
+            yield from _nests(loop.body, analysis)
 
 
 def _slides(nest: PanelNest) -> bool:

@@ -19,18 +19,16 @@ from brickwork.ir.nodes import (
     Block,
     Constant,
     For,
-    If,
     Load,
     Node,
     Random,
     Read,
     Size,
-    Statement,
     Store,
     Symbol,
     While,
 )
-from brickwork.ir.walk import read_symbols, statements, walk
+from brickwork.ir.walk import read_symbols, statements, straight, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.schedule.schedule import Rfactor, Verb
@@ -201,14 +199,6 @@ def _is_chain(around: For, loops: set[Symbol]) -> bool:
     """Whether loops inside another stand one in another."""
     inside = [node for node in statements(around.body) if isinstance(node, For) and node.index in loops]
     return all(any(node is below for node in statements(above.body)) for above, below in pairwise(inside))
-
-
-def straight(block: Block) -> Iterator[Statement]:
-    """Yield the statements of a block and of the branches in it."""
-    for statement in block:
-        yield statement
-        if isinstance(statement, If):
-            yield from straight((*statement.then, *statement.otherwise))
 
 
 def value_bytes(node: Load | Store) -> int:

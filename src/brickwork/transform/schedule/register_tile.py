@@ -20,7 +20,7 @@ from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.nodes import Block, Check, Constant, Expression, For, If, Load, Local, Random, Size, Store, While
 from brickwork.ir.signature import ALIGNMENT
-from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
+from brickwork.ir.walk import assigned_symbols, blocks_in, read_symbols, statements, walk
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.rectangle import is_rectangle
@@ -157,14 +157,8 @@ def _whole_rows(loops: Sequence[For]) -> Iterator[Expression]:
 def outermost(block: Block, schedule: Schedule) -> Iterator[For]:
     """Yield the loops for threads, or blocks of them, that stand in no other one."""
     for statement in block:
-        match statement:
-            case For() if schedule.parallel(statement.index) or schedule.blocks(statement.index):
-                yield statement
-            case For():
-                yield from outermost(statement.body, schedule)
-            case If(then=then, otherwise=otherwise):
-                yield from outermost((*then, *otherwise), schedule)
-            case While(prelude=prelude, body=body):
-                yield from outermost((*prelude, *body), schedule)
-            case _:
-                pass
+        if isinstance(statement, For) and (schedule.parallel(statement.index) or schedule.blocks(statement.index)):
+            yield statement
+            continue
+        for inner in blocks_in(statement):
+            yield from outermost(inner, schedule)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from brickwork.ir.nodes import Block, For, If, Role, Statement, Symbol, While
-from brickwork.ir.walk import statements
+from brickwork.ir.nodes import Block, For, Role, Statement, Symbol
+from brickwork.ir.walk import blocks_in, statements
 from brickwork.records import dataclass
 
 
@@ -51,15 +51,7 @@ class Place:
 def places(block: Block, index: Symbol, around: tuple[Statement, ...] = ()) -> Iterator[Place]:
     """Yield where the loop over an index stands."""
     for statement in block:
-        inner = (*around, statement)
-        match statement:
-            case For(body=body):
-                if statement.index == index:
-                    yield Place(statement, around)
-                yield from places(body, index, inner)
-            case If(then=then, otherwise=otherwise):
-                yield from places((*then, *otherwise), index, inner)
-            case While(prelude=prelude, body=body):
-                yield from places((*prelude, *body), index, inner)
-            case _:
-                pass
+        if isinstance(statement, For) and statement.index == index:
+            yield Place(statement, around)
+        for inner in blocks_in(statement):
+            yield from places(inner, index, (*around, statement))
