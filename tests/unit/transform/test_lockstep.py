@@ -14,6 +14,7 @@ from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import For, If, Load, Local, Node, Role, Store, Symbol
 from brickwork.ir.walk import rewrite, statements, substitute, walk
 from brickwork.transform.host_device_partition import partition
+from brickwork.transform.schedule import lockstep as lockstep_of
 from brickwork.transform.schedule.lockstep import may_run_in_lockstep, runs_in_lockstep, with_barriers_in_blocks
 from brickwork.transform.scratch import names_of
 from brickwork.transform.shared_locals import share_locals
@@ -357,3 +358,24 @@ def test_blocks_have_no_barriers_that_they_do_not_need_or_cannot_have():
     loops = loops_of(kernel_with_roles(sums_up_in_warps))
     warps = rewrite(loops["b"], lambda node: replace(node, role=Role.WARP) if node == loops["w"] else node)
     assert with_barriers_in_blocks((warps,), count(900)) == (warps,)
+
+
+def test_each_loop_of_a_deep_nest_is_gone_through_a_few_times(monkeypatch):
+    depth, steps = 30, list[Node]()
+    zero, two = build.integer(0), build.integer(2)
+    table, tensor = (kernel_of(rows, N, M, 1).tensors[place] for place in (0, 1))
+    load = Load(tensor=table, indices=(zero,), access=0, dtype=INT64)
+    block = (Store(tensor=tensor, indices=(zero, zero), value=load, access=1),)
+    for number in range(depth):
+        block = (For(index=Symbol("i", number, INT64), start=zero, stop=two, body=block),)
+    once = lockstep_of._step
+    monkeypatch.setattr(lockstep_of, "_step", lambda node, shared: (steps.append(node), once(node, shared))[1])
+    assert runs_in_lockstep(block)
+    assert len(steps) == depth + 1
+    placed = lockstep_of._Placing.statement
+    steps.clear()
+    monkeypatch.setattr(
+        lockstep_of._Placing, "statement", lambda self, node, read: (steps.append(node), placed(self, node, read))[1]
+    )
+    assert may_run_in_lockstep(block, frozenset({Symbol("i", 0, INT64)}))
+    assert len(steps) <= depth**2

@@ -16,7 +16,7 @@ from dataclasses import field, replace
 
 from brickwork.analysis.searches import without_numbers
 from brickwork.ir import build
-from brickwork.ir.effects import effects
+from brickwork.ir.interned import Interned, parts
 from brickwork.ir.nodes import (
     Apply,
     Assign,
@@ -25,6 +25,7 @@ from brickwork.ir.nodes import (
     If,
     Load,
     Node,
+    Random,
     Read,
     Statement,
     Store,
@@ -32,7 +33,7 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, substitute, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, substitute
 from brickwork.records import dataclass
 from brickwork.transform.autodiff.pullbacks import Evaluator, Term
 from brickwork.transform.autodiff.reaching_stores import ReachingStores
@@ -82,6 +83,8 @@ class SavedResults:
     ranges: dict[Symbol, tuple[Expression, Expression]] = field(
         default_factory=dict[Symbol, tuple[Expression, Expression]]
     )
+    expressions: Interned = field(default_factory=Interned)
+    """What variables stand for, whose definitions stand in one another."""
 
     def stored(
         self, node: Store, indices: tuple[Expression, ...], term: Term, known: Equations, evaluator: Evaluator
@@ -109,18 +112,18 @@ class SavedResults:
         self, found: Expression, value: Expression, known: Equations, defined: Mapping[Symbol, Expression | None]
     ) -> bool:
         """Note an equation of a value that is dear; return whether it is one."""
-        whole = _expanded(found, defined)
-        nodes = [*walk(whole)]
+        whole = self._expanded(found, defined)
+        nodes = [*parts(whole)]
         sums = any(isinstance(node, Read) and defined.get(node.symbol, node) is None for node in nodes)
         dear = any(isinstance(node, Apply) and node.operator.name in _DEAR for node in nodes)
-        if dear and self._is_lasting(whole):
+        if dear and not any(map(self._may_change, nodes)):
             known.own.append(_Equation(whole, value))
         return dear or sums
 
-    def _is_lasting(self, value: Expression) -> bool:
-        """Whether an expression has the same value wherever its variables have."""
-        found = effects(value)
-        return not found.draws and not any(tensor.is_local or self.states.changes(tensor) for tensor in found.loads)
+    def _may_change(self, node: Node) -> bool:
+        """Whether an expression may have other values where its variables, and what is in it, have the same."""
+        changes = isinstance(node, Load) and (node.tensor.is_local or self.states.changes(node.tensor))
+        return changes or isinstance(node, Random)
 
     def recalled(self, node: Apply, known: Equations, evaluator: Evaluator) -> Expression | None:
         """Return what a value is equal to that does not have to be computed again."""
@@ -129,7 +132,7 @@ class SavedResults:
         equations = [*known]
         if not equations:
             return None
-        whole = _expanded(node, _definitions(evaluator.out))
+        whole = self._expanded(node, _definitions(evaluator.out))
 
         def loaded(part: Node) -> Node:
             if not isinstance(part, Load):
@@ -149,7 +152,13 @@ class SavedResults:
             return None
         pairs = {one: other for one, other in zip(own, others, strict=True) if one != other}
         values = {one: build.read(other) for one, other in pairs.items()}
-        if any(one not in equation.varying for one in pairs) or substitute(equation.found, values) != whole:
+        if any(one not in equation.varying for one in pairs):
+            return None
+
+        def visit(part: Expression) -> Expression:
+            return values.get(part.symbol, part) if isinstance(part, Read) else part
+
+        if self.expressions.rewritten(equation.found, visit) is not whole:
             return None
         if (read_symbols(equation.value) & {*equation.varying}) - {*own}:
             return None
@@ -162,6 +171,19 @@ class SavedResults:
             return False
         bounds = tuple(substitute(bound, values) for bound in self.ranges[one])
         return tuple(map(without_numbers, bounds)) == tuple(map(without_numbers, self.ranges[other]))
+
+    def _expanded(self, node: Expression, defined: Mapping[Symbol, Expression | None]) -> Expression:
+        """Return an expression with the definitions of variables in their places, and accesses without numbers."""
+        known = dict[Symbol, Expression]()
+
+        def visit(child: Expression) -> Expression:
+            if isinstance(child, Read) and (value := defined.get(child.symbol)) is not None:
+                if child.symbol not in known:
+                    known[child.symbol] = self.expressions.rewritten(value, visit)
+                return known[child.symbol]
+            return replace(child, access=0) if isinstance(child, Load) else child
+
+        return self.expressions.rewritten(node, visit)
 
     def leave(self, index: Symbol, code: Sequence[Statement], inside: Equations, known: Equations) -> None:
         """Note what holds of all iterations of a loop, once they are written; `inside` holds in each."""
@@ -187,18 +209,6 @@ def _definitions(out: Sequence[Statement]) -> dict[Symbol, Expression | None]:
     return found
 
 
-def _expanded(node: Expression, defined: Mapping[Symbol, Expression | None]) -> Expression:
-    """Return an expression with the definitions of variables in their places, and accesses without numbers."""
-
-    def visit(child: Node) -> Node:
-        if isinstance(child, Read):
-            value = defined.get(child.symbol)
-            return child if value is None else _expanded(value, defined)
-        return replace(child, access=0) if isinstance(child, Load) else child
-
-    return rewrite(node, visit)
-
-
 def _symbols(node: Expression) -> list[Symbol]:
     """Return the variables that an expression reads, in the order in which it names them."""
-    return [*dict.fromkeys(each.symbol for each in walk(node) if isinstance(each, Read))]
+    return [*dict.fromkeys(each.symbol for each in parts(node) if isinstance(each, Read))]

@@ -13,13 +13,13 @@ from itertools import count
 
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Block,
     Break,
     Continue,
     For,
     If,
-    Load,
     Local,
     Node,
     Role,
@@ -29,7 +29,7 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
-from brickwork.ir.walk import rewrite_loops, rewrite_statements, statements, unused_number, walk
+from brickwork.ir.walk import rewrite_loops, rewrite_statements, statements, unused_number
 from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 
@@ -37,50 +37,64 @@ Tensors = frozenset[Tensor]
 NONE: Tensors = frozenset()
 
 
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """What statements do with the tensors that were read since the last barrier before them."""
+
+    written: Tensors
+    """None of these may have been read."""
+    passes: bool
+    """Whether they may be gone through without a barrier: what was read before is still read since the last one."""
+    read: Tensors
+    """What was read in them since the last one."""
+
+
 @legality
 def runs_in_lockstep(block: Block, shared: frozenset[Symbol] = frozenset()) -> bool:
     """Return whether a block can be run in lockstep, with THREAD loops and those of these indices shared out."""
-    return _after(block, shared, NONE) is not None
+    return _way(block, shared) is not None
 
 
 @legality
-def _after(block: Block, shared: frozenset[Symbol], read: Tensors) -> Tensors | None:
-    """Return the tensors read since the last barrier, given those read before; None if one of them is written."""
+def _way(block: Block, shared: frozenset[Symbol]) -> _Way | None:
+    """Return what a block does; None if it writes what was read since the last barrier."""
+    way = _Way(NONE, True, NONE)
     for statement in block:
-        after = _step(statement, shared, read)
-        if after is None:
+        step = _step(statement, shared)
+        if step is None or step.written & way.read:
             return None
-        read = after
-    return read
+        written = way.written | step.written if way.passes else way.written
+        way = _Way(written, way.passes and step.passes, way.read | step.read if step.passes else step.read)
+    return way
 
 
 @legality
-def _step(statement: Statement, shared: frozenset[Symbol], read: Tensors) -> Tensors | None:
+def _step(statement: Statement, shared: frozenset[Symbol]) -> _Way | None:
     match statement:
         case For() if statement.index in shared or statement.role in {Role.THREAD, Role.WARP}:
-            return None if _stores_into_copies(statement) or read & _stored(statement.body) else NONE
+            return None if _stores_into_copies(statement) else _Way(_stored(statement.body), False, NONE)
         case For(body=body):
-            return _repeated(body, shared, read)
+            return _repeated(body, shared)
         case While(prelude=prelude, condition=condition, body=body):
-            whole = (*prelude, If(condition=condition, then=body))
-            return _repeated(whole, shared, read)
+            return _repeated((*prelude, If(condition=condition, then=body)), shared)
         case If(condition=condition, then=then, otherwise=otherwise):
-            read |= _loaded((condition,))
-            one, other = _after(then, shared, read), _after(otherwise, shared, read)
-            return None if one is None or other is None else one | other
+            one, other, read = _way(then, shared), _way(otherwise, shared), _loaded((condition,))
+            if one is None or other is None or (one.written | other.written) & read:
+                return None
+            passes, inside = one.passes or other.passes, one.read | other.read
+            return _Way(one.written | other.written, passes, inside | read if passes else inside)
         case Store(tensor=tensor) if not tensor.is_local:
             # What a store itself reads is of use to the one thread that does it.
-            return None if tensor in read else NONE
+            return _Way(frozenset((tensor,)), False, NONE)
         case _:
-            return read | _loaded((statement,))
+            return _Way(NONE, True, _loaded((statement,)))
 
 
 @legality
-def _repeated(block: Block, shared: frozenset[Symbol], read: Tensors) -> Tensors | None:
-    """Return what is read since the last barrier after a block that runs any number of times."""
-    once = _after(block, shared, read)
-    again = None if once is None else _after(block, shared, once)
-    return None if again is None else read | again
+def _repeated(block: Block, shared: frozenset[Symbol]) -> _Way | None:
+    """Return what a block does that runs any number of times."""
+    way = _way(block, shared)
+    return None if way is None or way.written & way.read else replace(way, passes=True)
 
 
 def may_run_in_lockstep(block: Block, shared: frozenset[Symbol]) -> bool:
@@ -165,9 +179,12 @@ class _Placing:
         around, self.jumped = self.jumped, NONE
         first, second = prelude, body
         for _ in range(2):  # The second time, what an iteration leaves is known.
+            before = read
             first, asked = self.block(prelude, read)
             second, last = self.block(body, asked | _loaded(condition))
             read |= asked | last | self.jumped | _loaded(condition)
+            if read == before:
+                break
         self.jumped = around
         return first, second, read
 
@@ -182,8 +199,8 @@ def _stores_into_copies(loop: For) -> bool:
 
 
 def _loaded(nodes: Iterable[Node]) -> Tensors:
-    return frozenset(node.tensor for node in walk(nodes) if isinstance(node, Load) and not node.tensor.is_local)
+    return frozenset(tensor for tensor in effects(nodes).loads if not tensor.is_local)
 
 
 def _stored(nodes: Iterable[Node]) -> Tensors:
-    return frozenset(node.tensor for node in statements(nodes) if isinstance(node, Store))
+    return effects(nodes).stores

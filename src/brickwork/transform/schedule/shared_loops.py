@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from math import prod
 
 from brickwork.ir.nodes import Block, Constant, For, Node, Symbol
-from brickwork.ir.walk import statements
+from brickwork.ir.walk import assigned_symbols, statements
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
@@ -63,8 +63,8 @@ class SharingPlanner(Planner):
         """Whether a statement is a loop in order around others."""
         if not isinstance(node, For) or self.analysis.loops[node.index].independent:
             return False
-        inside = {each.index for each in statements(node.body) if isinstance(each, For)}
-        return any(each.index in inside for each in inner)
+        inside = assigned_symbols(node)
+        return any(each.index in inside and each.index != node.index for each in inner)
 
     def fills_blocks(self, last: For, chosen: Sequence[For]) -> bool:
         """Whether loops inside of a band can be shared out among the threads of a block."""
@@ -118,8 +118,9 @@ class SharingPlanner(Planner):
 
 def _loops_to(block: Block, last: For) -> Iterator[For]:
     """Yield the loops of a block that another one stands in, outermost first."""
-    for loop in (node for node in statements(block) if isinstance(node, For) and node.index != last.index):
-        if any(isinstance(node, For) and node.index == last.index for node in statements(loop.body)):
+    reaching = [each for each in block if last.index in assigned_symbols(each)]
+    for loop in statements(reaching):
+        if isinstance(loop, For) and loop.index != last.index and last.index in assigned_symbols(loop):
             yield loop
 
 

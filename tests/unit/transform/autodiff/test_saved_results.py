@@ -153,6 +153,35 @@ def quotients(w: torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor
     return out
 
 
+def long_chain(x: torch.Tensor) -> torch.Tensor:
+    """Written out, what is stored has the element 3 ** 20 times."""
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        v = 0.1 * x[i]
+        v = v * v - v
+        v = v * v - v
+        v = v * v - v
+        v = v * v - v
+        v = v * v - v
+        v = v * v - v
+        v = v * v - v
+        v = v * v - v
+        v = v * v - v
+        v = v * v - v
+        v = v * v - v
+        v = v * v - v
+        v = v * v - v
+        v = v * v - v
+        v = v * v - v
+        v = v * v - v
+        v = v * v - v
+        v = v * v - v
+        v = v * v - v
+        v = v * v - v
+        out[i] = math.exp(v)
+    return out
+
+
 CASES = {
     softmax: (numbers(3, 4),),
     in_two_steps: (numbers(3, 4),),
@@ -166,6 +195,7 @@ CASES = {
     running: (numbers(4),),
     log_sum: (numbers(3, 4),),
     passed_on: (numbers(3, 4),),
+    long_chain: (numbers(3),),
 }
 
 
@@ -203,6 +233,11 @@ def test_what_results_tell_is_not_computed_again(function):
     program, _ = with_results(function, CASES[function])
     assert not operators(program) & {"exp", "tanh", "truediv", "maximum"}
     assert loaded(program) <= {"grad_0", "result_0", "x_gradient"}
+
+
+def test_what_results_tell_of_a_long_chain_is_not_computed_again():
+    program, _ = with_results(long_chain, CASES[long_chain])
+    assert "exp" not in operators(program)
 
 
 def test_sums_are_not_computed_again():
