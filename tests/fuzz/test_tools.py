@@ -79,13 +79,22 @@ def test_objects_and_texts_are_arguments(tmp_path):
         assert seen["compared"], seen
 
 
+def test_spaces_are_spelled_in_many_ways(tmp_path):
+    """Tensors of lists leave the host part to Python: such programs are compared in parts."""
+    for words in ("combinations", "itertools.product", "torch.tensor(w", "divmod"):
+        cases = (case for case in map(case_of_seed, SEEDS) if words in case.source.partition("def generated")[2])
+        short = (case for case in cases if len(case.source) < 4000 and not case.claims)
+        seen = sum((examine(case, tmp_path) for case in islice(short, 3)), Counter())
+        assert seen["compared"] + seen["compared in parts"], (words, seen)
+
+
 def test_programs_index_with_integers_that_loops_carry():
     seen = Counter[str]()
     for case in map(case_of_seed, SEEDS):
         _, head, rest = case.source.partition("def generated")
         if not any(str(getattr(item, "dtype", "")).startswith("complex") for item in case.arguments):
             seen += count_carried(head + rest)
-    assert seen["before"] >= seen["loops"] // 15, seen
+    assert seen["before"] >= seen["loops"] // 17, seen
     assert seen["after"] >= seen["loops"] // 9, seen
     assert seen["before and after"] >= seen["loops"] // 30, seen
     assert seen["copies"] >= seen["loops"] // 30, seen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import re
 import sys
 import traceback
@@ -203,6 +204,10 @@ def with_objects(definition: Definition, operator: Callable[..., Any]) -> Callab
     if definition.given is None:
         return operator
     forms = [*definition.given.forms.values()]
+    # Of a refused call the operator says how it does not fit the function, which here takes the parts.
+    cast("Any", operator).__signature__ = inspect.Signature(
+        [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in definition.given.forms]
+    )
 
     def call(*parts: Any, **named: Any) -> Any:
         rest = iter(parts)

@@ -20,6 +20,7 @@ from support.fuzz.objects import Objects, use_objects
 from support.fuzz.patterns import pattern
 from support.fuzz.phrases import HELPERS, Phrases
 from support.fuzz.scope import Array, Scope, Whole, extent, joined
+from support.fuzz.spaces import use_spaces
 from support.fuzz.writer import Writer
 
 FLOATS = ("float32", "float32", "float64", "float64", "float16", "bfloat16")
@@ -73,8 +74,9 @@ def case_of_seed(seed: int) -> Case:
     last = () if given is None else (given,)
     both = result is not None and scope.chance(0.3)
     keep_values(writer, seed)
+    spaces = use_spaces(writer, seed)
     objects = use_objects(writer, seed)
-    source_text = _with_pairs(_source(scope, writer.lines, objects, result, both=both, whole=whole), seed)
+    source_text = spaces + _with_pairs(_source(scope, writer.lines, objects, result, both=both, whole=whole), seed)
     return Case(source_text, (*arguments, *numbers, *objects.arguments, *last), seed)
 
 

@@ -82,7 +82,7 @@ def _source(scope: Scope, writer: SmoothWriter) -> str:
     ]
     begin += [f"    {line}" for line in (*writer.made, "s, t = 0.0, 1.0")]
     end = ["    return result"] if result else []
-    imports = "import math\n\nimport torch\n"
+    imports = "import itertools\nimport math\n\nimport torch\n"
     return "\n".join((imports, "", _HELPERS, "", head, *begin, *writer.lines, *end, ""))
 
 

@@ -22,7 +22,7 @@ def smooth_pattern(writer: SmoothWriter) -> None:
     source = writer.scope.pick(planes)
     writer.scope.guardable = False
     patterns = (_softmax, _online, _recurrence, _scores, _causal, _overwritten, _means, _extremes)
-    patterns += (_states, _scratch, _scattered, _sweeps)
+    patterns += (_states, _scratch, _scattered, _sweeps, _flat, _flat, _pairs)
     writer.scope.pick(patterns)(writer, source)
     writer.scope.guardable = True
 
@@ -193,6 +193,39 @@ def _scattered(writer: SmoothWriter, source: Array) -> None:
                 writer.add(f"{kept}[{place}, {j}] * {source.name}[{i}, {j}]")
     with writer.loop(i, Whole("3", (3, 3))), writer.loop(j, Whole(str(columns), (columns, columns))):
         writer.add(f"{kept}[{i}, {j}] * {kept}[{i}, {j}]")
+
+
+def _flat(writer: SmoothWriter, source: Array) -> None:
+    """One loop over all elements, or over as many planes of them, with the digits of its index."""
+    flat, row, column = (writer.name() for _ in range(3))
+    pick, (rows, columns) = writer.scope.pick, source.sizes
+    planes = pick((1, 1, 2))
+    count = planes * extent(rows) * extent(columns)
+    size = Whole(f"{planes} * {rows.text} * {columns.text}", (count, count))
+    with writer.loop(flat, size):
+        writer.line(f"{row} = {flat} // {columns.text} % {rows.text}")
+        writer.line(f"{column} = {flat} % {columns.text}")
+        value = f"{source.name}[{row}, {column}]"
+        if pick((True, False)):
+            writer.line(f"if {row} {pick(('<', '!=', '>='))} {column}:")
+            writer.line(f"    s += {value} * {writer.element()}")
+        writer.add(f"{pick((value, f'math.sin({value})'))} * {writer.element()}")
+
+
+def _pairs(writer: SmoothWriter, source: Array) -> None:
+    """Each two rows once."""
+    i, j, k, total = (writer.name() for _ in range(4))
+    rows, columns = source.sizes
+    writer.line(f"for {i}, {j} in itertools.combinations(range({rows.text}), 2):")
+    writer.level += 1
+    spread = (0, extent(rows) - 1) if extent(rows) > 1 else None
+    writer.scope.loops += [Whole(i, spread), Whole(j, spread)]
+    writer.line(f"{total} = {writer.scope.pick(('0.0', '1.0'))}")
+    with writer.loop(k, columns):
+        writer.line(f"{total} += ({source.name}[{i}, {k}] - {source.name}[{j}, {k}]) ** 2")
+    writer.add(writer.scope.pick((total, f"math.exp(-{total})", f"max({total}, 0.5)")))
+    writer.scope.loops.pop()
+    writer.close()
 
 
 def _sweeps(writer: SmoothWriter, source: Array) -> None:
