@@ -29,7 +29,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.operators import FLOATS
-from brickwork.ir.walk import rewrite, statements, walk
+from brickwork.ir.walk import blocks_in, rewrite, statements, walk
 from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 
@@ -160,15 +160,7 @@ def _assigned(block: Block, places: Partition) -> Symbols:
     found: set[Symbol] = set()
     for statement in block:
         if places.is_host(statement):
-            match statement:
-                case If(then=then, otherwise=otherwise):
-                    found |= _assigned((*then, *otherwise), places)
-                case For(body=body):
-                    found |= _assigned(body, places)
-                case While(body=body):
-                    found |= _assigned(body, places)
-                case _:
-                    pass
+            found.update(*(_assigned(inner, places) for inner in blocks_in(statement)))
         elif places.is_nest(statement):
             found |= _accumulated(statement)
         else:
@@ -189,13 +181,7 @@ def launched(block: Block, places: Partition) -> Symbols:
         if places.is_nest(statement):
             found |= {node.index for node in statements(statement) if isinstance(node, For)}
         elif places.is_host(statement):
-            match statement:
-                case If(then=then, otherwise=otherwise):
-                    found |= launched((*then, *otherwise), places)
-                case For(body=body) | While(body=body):
-                    found |= launched(body, places)
-                case _:
-                    pass
+            found.update(*(launched(inner, places) for inner in blocks_in(statement)))
     return frozenset(found)
 
 

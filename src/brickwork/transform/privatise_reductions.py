@@ -40,7 +40,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.operators import Operator
-from brickwork.ir.walk import NodeType, assigned_symbols, rewrite, statements
+from brickwork.ir.walk import NodeType, assigned_symbols, rewrite, statements, with_blocks
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import Partition
@@ -147,12 +147,8 @@ class Copier:
                         result.append(self.choice(statement))
                     else:
                         result.append(replace(statement, body=self.block(body, copied=inside)))
-                case If(then=then, otherwise=otherwise):
-                    parts = (self.block(part, copied=copied) for part in (then, otherwise))
-                    result.append(replace(statement, then=next(parts), otherwise=next(parts)))
-                case While(prelude=prelude, body=body):
-                    parts = (self.block(part, copied=copied) for part in (prelude, body))
-                    result.append(replace(statement, prelude=next(parts), body=next(parts)))
+                case If() | While():
+                    result.append(with_blocks(statement, lambda part: self.block(part, copied=copied)))
                 case Store() if copied:
                     result.append(_plain(statement, self.names))
                 case For() if copied:

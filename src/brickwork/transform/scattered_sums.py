@@ -42,7 +42,7 @@ from brickwork.transform.autodiff.slices import Step, accumulations
 from brickwork.transform.canonical.dead import without_dead
 from brickwork.transform.free_variables import with_body
 from brickwork.transform.guard import conjunction
-from brickwork.transform.nests_apart import Changed, each_launch
+from brickwork.transform.nests_apart import Changed, each_launch, in_branches
 from brickwork.transform.scratch import Names, copied, with_variables
 
 
@@ -85,16 +85,7 @@ class _Writer:
 
     def block(self, block: Block) -> Block:
         """Return a block that stands in no loop."""
-        result = list[Statement]()
-        for statement in block:
-            match statement:
-                case For():
-                    result += self.nest(statement)
-                case If(then=then, otherwise=otherwise):
-                    result.append(replace(statement, then=self.block(then), otherwise=self.block(otherwise)))
-                case _:
-                    result.append(statement)
-        return tuple(result)
+        return in_branches(block, lambda each: self.nest(each) if isinstance(each, For) else (each,))
 
     def nest(self, root: For) -> Block:
         """Return a nest as one for each of its scattered sums, and one for what is left."""

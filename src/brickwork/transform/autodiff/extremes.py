@@ -55,6 +55,7 @@ from brickwork.ir.walk import (
     statements,
     substitute,
     walk,
+    with_blocks,
 )
 from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
@@ -106,9 +107,8 @@ def extremes_apart(
 def _block(block: Block, finder: _Finder, around: tuple[Symbol, ...]) -> Iterator[Statement]:
     for number, statement in enumerate(block):
         match statement:
-            case If(then=then, otherwise=otherwise):
-                first, second = (tuple(_block(part, finder, around)) for part in (then, otherwise))
-                yield replace(statement, then=first, otherwise=second)
+            case If():
+                yield with_blocks(statement, lambda part: _block(part, finder, around))
             case For(index=index, body=body):
                 inner = (*around, index)
                 plain = replace(statement, body=_with_plain_choices(body, finder.reads))

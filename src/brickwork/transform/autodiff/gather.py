@@ -60,7 +60,7 @@ from brickwork.ir.nodes import (
     Tensor,
     parameter_tensors,
 )
-from brickwork.ir.walk import read_symbols, rewrite, rewrite_statements, walk
+from brickwork.ir.walk import read_symbols, rewrite, rewrite_statements, walk, with_blocks
 from brickwork.transform.autodiff.fold_zero_sums import fold_zero_sums
 from brickwork.transform.autodiff.gather_loops import GatherWriter, Term, together
 from brickwork.transform.autodiff.gather_versions import Versions
@@ -519,12 +519,8 @@ class _Gatherer:
                         pass
                     case Store(access=access, value=value) if access in first:
                         result.append(replace(statement, value=added_by(statement) or value, combine=None))
-                    case For(body=body):
-                        result.append(replace(statement, body=block(body)))
-                    case If(then=then, otherwise=otherwise):
-                        result.append(replace(statement, then=block(then), otherwise=block(otherwise)))
                     case _:
-                        result.append(statement)
+                        result.append(with_blocks(statement, block))
             return tuple(result)
 
         return replace(root, body=block(root.body))

@@ -39,7 +39,7 @@ from brickwork.ir.nodes import (
     Symbol,
     Tensor,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, statements, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, statements, walk, with_blocks
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.autodiff.slices import Place, accumulations, loads, slice_of
@@ -169,9 +169,8 @@ def _rewritten(block: Block, sums: Mapping[int, list[_Sum]], names: Names) -> It
                     yield Assign(symbol=item.symbol, value=zero, loc=item.store.loc)
                 yield replace(statement, body=tuple(_rewritten(body, sums, names)))
                 yield from (_given(item, names) for item in found)
-            case If(then=then, otherwise=otherwise):
-                first, second = (tuple(_rewritten(part, sums, names)) for part in (then, otherwise))
-                yield replace(statement, then=first, otherwise=second)
+            case If():
+                yield with_blocks(statement, lambda part: _rewritten(part, sums, names))
             case Store() if id(statement) in inside:
                 item = inside[id(statement)]
                 value = build.add(Read(symbol=item.symbol), item.added)

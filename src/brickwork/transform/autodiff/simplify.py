@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable
 from collections.abc import Set as AbstractSet
-from dataclasses import field, replace
+from dataclasses import field
+from functools import partial
 
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
@@ -24,7 +25,6 @@ from brickwork.ir.nodes import (
     Check,
     Expression,
     For,
-    If,
     Node,
     Read,
     Statement,
@@ -87,13 +87,8 @@ def _without_checks(block: Block, bound: AbstractSet[Symbol], passed: frozenset[
                 if not effects(condition).reads & bound and not effects(condition).loads:
                     passed |= {condition}
                 result.append(statement)
-            case If(then=then, otherwise=otherwise):
-                first, second = (_without_checks(part, bound, passed) for part in (then, otherwise))
-                result.append(replace(statement, then=first, otherwise=second))
-            case For(body=body) | While(body=body):
-                result.append(replace(statement, body=_without_checks(body, bound, passed)))
             case _:
-                result.append(statement)
+                result.append(with_blocks(statement, partial(_without_checks, bound=bound, passed=passed)))
     return tuple(result)
 
 
