@@ -19,6 +19,7 @@ from brickwork.transform.canonical.choices import LARGEST, without_choices
 from brickwork.transform.canonical.copies import propagate_copies
 from brickwork.transform.canonical.form import canonical
 from brickwork.transform.spelling import spelled
+from support.kernels_ir import KernelBuilder
 from support.lowering import memory, program_of
 from support.scheduling import same
 
@@ -475,6 +476,14 @@ FLAG = Symbol("flag", 3, BOOL)
 
 def assign(symbol, value):
     return Assign(symbol=symbol, value=build.integer(value) if isinstance(value, int) else build.read(value))
+
+
+@pytest.mark.parametrize(("divisor", "moves"), [(2, True), (-2, True), (0, False)])
+def test_a_size_by_a_literal_is_copied_where_that_can_be_computed(divisor, moves):
+    size = build.size(KernelBuilder().tensor("x", 1), 0)
+    quotient = nodes.Apply(operator=OPERATORS["floordiv"], operands=(size, build.integer(divisor)), dtype=INT64)
+    block = (Assign(symbol=V, value=quotient), assign(S, V))
+    assert propagate_copies(block)[-1] == (Assign(symbol=S, value=quotient) if moves else assign(S, V))
 
 
 def test_copies_outlive_the_assignment_of_others():

@@ -102,6 +102,23 @@ def all_of_it(x: Tensor, v: Tensor) -> None:
         v[index] = x[index // x.shape[1], index % x.shape[1], 0]
 
 
+def all_of_what_literals_divide(x: Tensor, v: Tensor) -> None:
+    for index in range(x.shape[0] * 3):
+        v[index] = x[index // 3, index % 3, 0]
+
+
+def alone(x: Tensor, v: Tensor) -> None:
+    for index in range(x.shape[0] * x.shape[1]):
+        v[index] = x[0, 0, 0] + index
+
+
+def divided_at_once(x: Tensor, y: Tensor) -> None:
+    rows, columns = x.shape[0] // 2, x.shape[1] // 2
+    for index in range(rows * columns):
+        row, column = divmod(index, columns)
+        y[row, column, 0] = x[row, 2 * column, 1] + index
+
+
 def copied(x: Tensor, v: Tensor) -> None:
     for index in range(x.shape[0] * x.shape[1]):
         same = index
@@ -235,8 +252,11 @@ NESTS = [
     (within_a_branch, (X, Y), ["index", "index", "w"]),
     (goes_on, (X, Y), ["index", "index", "index"]),
     (claimed, (X, Y), ["index", "index"]),
-    (all_of_it, (X, V), ["index"]),
-    (copied, (X, V), ["index"]),
+    (all_of_it, (X, V), ["index", "index"]),
+    (all_of_what_literals_divide, (X, V), ["index"]),
+    (copied, (X, V), ["index", "index"]),
+    (alone, (X, V), ["index"]),
+    (divided_at_once, (X, Y), ["row", "column"]),
     (from_one, (X, Y), ["index"]),
     (left, (X, Y), ["index"]),
     (of_an_argument, (X, Y, 1, 2), ["index"]),
@@ -256,7 +276,7 @@ NESTS = [
     (negative_halves, (X, Y), ["index"]),
     (never, (X, Y), ["index"]),
     (once, (X, Y), ["index"]),
-    (sums_of_digits, (X, Y), ["index"]),
+    (sums_of_digits, (X, Y), ["index", "index"]),
 ]
 
 
@@ -264,7 +284,7 @@ NESTS = [
     ("function", "arguments", "names"), NESTS, ids=[f"{each[0].__name__}{i}" for i, each in enumerate(NESTS)]
 )
 def test_digits(function: Callable[..., object], arguments: tuple[object, ...], names: list[str]):
-    """A flat loop is a nest of its digits exactly where that is all that is used of it."""
+    """A flat loop is a nest of its digits, and its index a sum of them, unless literals alone divide a whole one."""
     assert loops(function, *arguments) == names
     same(function, *arguments)
 

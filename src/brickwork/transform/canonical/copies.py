@@ -1,4 +1,4 @@
-"""Copy propagation: a variable that is a literal, a size or another variable is read as that.
+"""Copy propagation: a variable that is a literal, a size, a size by a literal or another variable is read as that.
 
     i = i0
     p = 0                      for j in range(m):
@@ -82,6 +82,8 @@ def _statement(statement: Statement, known: Copies) -> tuple[Statement, Copies]:
 def _noted(symbol: Symbol, value: Expression, known: Copies) -> Copies:
     match value:
         case Constant() | Size():
+            return {**known, symbol: value}
+        case Apply(operator=operator, operands=(Size(), Constant(value=int(by)))) if operator.name == "floordiv" and by:
             return {**known, symbol: value}
         case Read(symbol=source) if source != symbol:
             return {**known, symbol: value}

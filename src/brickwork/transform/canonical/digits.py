@@ -1,4 +1,4 @@
-"""Loops over a flat index that is only taken apart into digits become nests over the digits.
+"""Loops over a flat index that is taken apart into digits become nests over the digits.
 
     for index in range(B * C * W):              for b in range(B):
         w = index % W                               for c in range(C):
@@ -7,8 +7,9 @@
         y[b, c, w] = x[b, c, w]
 
 That is how kernels of CUDA are written. Iterations keep their order. The analyses then see independent loops, gradients
-are gathered, and no thread divides. Invariant: the radices are sizes, or numbers that are not negative, and their
-product is the number of iterations, so an iteration runs only where none of them is 0.
+are gathered, and no thread divides. The index itself, if it is used beside its digits, is computed of them.
+Invariant: the radices are sizes, or numbers that are not negative, and their product is the number of iterations, so an
+iteration runs only where none of them is 0.
 """
 
 from __future__ import annotations
@@ -95,15 +96,15 @@ def nests_of_digits(block: Block, facts: Iterable[Expression], names: Names, kep
 
 @legality
 def _nest(loop: For, known: _Known, names: Names) -> For | None:
-    """Return the nest in place of a loop; None where its index is more than digits."""
+    """Return the nest in place of a loop; None where its index is more than digits, which only literals divide."""
     whole = known.product(loop.stop)
     if not build.is_constant(loop.start, 0) or whole is None or effects(loop.body).breaks:
         return None
     reader = _Reader(known)
     reader.block(loop.body, {loop.index: WHOLE})
     radices = _radices(reader.places, whole)
-    if reader.failed or not radices:
-        return None
+    if not radices or (reader.undivided and not any(place.factors for place in reader.places)):
+        return None  # analyses know what literals divide, and lanes go across such digits
     loops = [
         (
             place,
@@ -221,7 +222,7 @@ class _Reader:
         self.known = known
         self.places: set[_Product] = set()
         self.named: dict[_Product, str] = {}
-        self.failed = False
+        self.undivided = False
         self.values: Mapping[_Product, tuple[Symbol, Expression]] | None = None
         self.order: Sequence[_Product] = ()
         self.whole = ONE
@@ -299,7 +300,7 @@ class _Reader:
         found = self.digits(value, known)
         if found is None:
             return rebuild(value, lambda node: self.expression(cast("Expression", node), known))
-        self.failed = self.failed or found == WHOLE
+        self.undivided = self.undivided or found == WHOLE
         self.places |= {found.low, *(() if found.high is None else (found.high,))}
         return value if self.values is None else self.written(found)
 
