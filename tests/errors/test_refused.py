@@ -150,7 +150,7 @@ def test_uint64_beside_signed_integers():
 def test_an_unpacked_shape_has_as_many_sizes_as_names():
     body = "def f(x: torch.Tensor):\n    n, m = x.shape\n    for i in range(n):\n        x[i] = int(x[i])\n"
     ((code, _, message),) = refused(body, memory([1.0]))
-    assert (code, message) == ("BW101", "2 names are assigned, but there are 1 values")
+    assert (code, message) == ("BW101", "2 names are assigned, but there is 1 value")
 
 
 def test_a_name_for_another_tensor_in_every_later_turn_is_refused():

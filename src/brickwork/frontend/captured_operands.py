@@ -97,7 +97,8 @@ def _number(found: object, loc: Location) -> Value:
         return Value(constant(found, BOOL, loc))
     if isinstance(found, int):
         if not -(1 << 63) <= found < 1 << 63:
-            raise error("BW003", f"{found} does not fit in 64 bits", loc, _beyond(found))
+            what = found if abs(found) < 1 << 128 else "this integer"
+            raise error("BW003", f"{what} does not fit in 64 bits", loc, _beyond(found))
         return Value(constant(found, INT64, loc), weak=True, given=True)
     if isinstance(found, float):
         return Value(constant(found, FLOAT64, loc), weak=True, given=True)
@@ -111,6 +112,10 @@ def _beyond(number: int) -> str:
     return f"integers have a sign: write {number - (1 << 64)}, which has the same 64 bits, or a float"
 
 
+_LONGEST = 4096
+"""The largest exponent of literals that is computed: what it gives does not fit in 64 bits, which is told."""
+
+
 def literal_integer(node: ast.expr) -> int | None:
     """Return what an expression of literal integers is worth, whatever its size on the way; None for another one."""
     match node:
@@ -121,7 +126,7 @@ def literal_integer(node: ast.expr) -> int | None:
             return None if number is None else -number if isinstance(sign, ast.USub) else ~number
         case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _OPERATIONS:
             one, other = literal_integer(left), literal_integer(right)
-            if one is None or other is None or (isinstance(sign, ast.LShift | ast.Pow) and not 0 <= other <= 64):
+            if one is None or other is None or (isinstance(sign, ast.LShift | ast.Pow) and not 0 <= other <= _LONGEST):
                 return None
             return _OPERATIONS[type(sign)](one, other)
         case _:

@@ -12,6 +12,7 @@ from brickwork.frontend.arithmetic import is_nonnegative
 from brickwork.frontend.complex_values import ADVICE, PARTS, is_complex
 from brickwork.frontend.lowering_state import State, describe, dimensions
 from brickwork.frontend.optional_numbers import required
+from brickwork.frontend.row_forms import REDUCED
 from brickwork.frontend.rules import error
 from brickwork.frontend.typing import (
     Absent,
@@ -30,6 +31,7 @@ from brickwork.ir.build import add, apply, cast, constant, integer, mul, select,
 from brickwork.ir.dtypes import BOOL, INT64, value_dtype
 from brickwork.ir.nodes import Constant, Expression, Load
 from brickwork.language.complex_numbers import Complex
+from brickwork.language.math import is_pointwise
 
 
 def numeric(state: State, operand: Operand | None, loc: Location) -> Value | Record:
@@ -182,6 +184,8 @@ def attribute(view: View | Row, name: str, loc: Location) -> Operand:
             advice = "use shape, ndim, or indices"
             if name in PARTS and isinstance(view, View):
                 advice = f"index it first: `{view.tensor.name}[...].{name}`"
+            elif is_pointwise(f"torch.{name}") or name in REDUCED | {"item"}:
+                advice = f"call it: `.{name}()`"
             raise error("BW003", f"a tensor's `{name}` is not part of the language", loc, advice)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import types
+import typing
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, TypeAlias, cast
 
@@ -144,7 +145,8 @@ def _declarations(source: SourceFunction, wrong: list[Diagnostic]) -> Iterator[P
         annotation, optional = _without_none(item.annotation)
         kind, length = classify(annotation)
         if kind is None:
-            kind = _kind_of_object(annotation_object(source, item.arg))
+            named = annotation.id if isinstance(annotation, ast.Name) else ""
+            kind = _kind_of_object(annotation_object(source, item.arg) or source.function.__globals__.get(named))
         if kind is None or (optional and (kind == "str" or kind.startswith("list["))):
             own = item.arg in OWNERS and item is (arguments.posonlyargs or arguments.args)[0]
             made = _method(source, item.arg, loc) if own else _not_understood(source, item.arg, item.annotation, loc)
@@ -164,6 +166,9 @@ def _kind_of_object(annotation: object) -> Kind | None:
     """Return the kind that an annotation means under a name of the user's own (`T = torch.Tensor`), or by its shape."""
     if hasattr(annotation, "dim_str"):
         return "tensor"
+    others = [item for item in typing.get_args(annotation) if item is not types.NoneType]
+    if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:
+        return _kind_of_object(others[0]) if len(others) == 1 else None
     if not isinstance(annotation, type) or annotation.__module__.partition(".")[0] not in {"torch", "builtins"}:
         return None
     return classify(ast.Name(annotation.__name__))[0]

@@ -83,7 +83,10 @@ REDUCTIONS = {
     "math.prod": "prod",
 }
 """The functions of a generator expression."""
-GENERATOR = ("a generator stands only in tuple, list, sum, min, max, any, all and math.prod", "write a `for` loop")
+GENERATOR = (
+    "a generator stands only in tuple, list, sum, min, max, any, all and math.prod",
+    "write a `for` loop, or `sum` for `math.fsum`",
+)
 """The refusal of another generator."""
 SUPPORTED = (
     "supported are arithmetic, min, max, sum, abs, round, int, float, bool, complex, pow, divmod, len, math.*, cmath.*"

@@ -211,14 +211,20 @@ def assign_target(state: State, frame: Frame, target: ast.expr, found: Operand, 
             if any(isinstance(part, ast.Starred) for part in target.elts):
                 found = _gathered(frame, target, found)
             if len(found.items) != len(target.elts):
-                message = f"{len(target.elts)} names are assigned, but there are {len(found.items)} values"
-                raise error("BW101", message, loc, "write one name for each value")
+                raise error("BW101", _counts(len(target.elts), found), loc, "write one name for each value")
             settled = [settle(state, item, loc) for item in found.items]
             parts = [part.value if isinstance(part, ast.Starred) else part for part in target.elts]
             for part, item in _without_lists(state, frame, list(zip(parts, settled, strict=True)), loc):
                 assign_target(state, frame, part, item, loc)
         case _:
             raise _unassigned(state, frame, target)
+
+
+def _counts(names: int, found: Items) -> str:
+    """Return how many names and values there are, where the numbers differ."""
+    assigned = "1 name is" if names == 1 else f"{names} names are"
+    values = "is 1 value" if len(found.items) == 1 else f"are {len(found.items)} values"
+    return f"{assigned} assigned, but there {values}"
 
 
 def _unassigned(state: State, frame: Frame, target: ast.expr) -> CompileError:
@@ -263,8 +269,7 @@ def _gathered(frame: Frame, target: ast.Tuple | ast.List, found: Items) -> Items
     at = next(place for place, part in enumerate(target.elts) if isinstance(part, ast.Starred))
     after = len(target.elts) - at - 1
     if len(found.items) < at + after:
-        message = f"{at + after} names are assigned, but there are {len(found.items)} values"
-        raise error("BW101", message, frame.loc(target), "write one name for each value")
+        raise error("BW101", _counts(at + after, found), frame.loc(target), "write one name for each value")
     end = len(found.items) - after
     return Items((*found.items[:at], Items(found.items[at:end]), *found.items[end:]))
 

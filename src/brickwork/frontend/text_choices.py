@@ -18,8 +18,11 @@ def with_choices(source: SourceFunction) -> SourceFunction:
             continue
         *before, last = map(repr, written)
         wanted = f"{', '.join(before)} or {last}" if before else last
-        message = f"argument {item.arg} of {source.name} must be {wanted}"
-        statement = ast.parse(f"if {item.arg} not in {written!r}:\n    raise ValueError({message!r})").body[0]
+        message = f"argument {item.arg} of {source.name} must be {wanted}, not "
+        given = ast.FormattedValue(ast.Name(item.arg, ast.Load()), ord("r"), None)
+        said = ast.JoinedStr([ast.Constant(message), given])
+        raised = ast.Raise(ast.Call(ast.Name("ValueError", ast.Load()), [said], []))
+        statement = ast.If(ast.parse(f"{item.arg} not in {written!r}", mode="eval").body, [raised], [])
         for each in ast.walk(statement):
             ast.copy_location(each, item)
         made.append(statement)

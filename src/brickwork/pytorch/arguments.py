@@ -5,6 +5,7 @@ Refusals use torch's own words where torch has some, and name the argument and t
 
 from __future__ import annotations
 
+import difflib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -50,7 +51,7 @@ def signature_of_call(
     count = len(definition.parameters)
     key = values[count] if definition.draws_random else None
     tensors = [tensor for tensor in tensors_of(values) if tensor is not key]
-    check_devices(definition.name, tensors)
+    check_devices(definition.name, tensors, names_of(definition, values, len(tensors)))
     kind = device or device_kind(tensors)
     arguments = [_argument(definition, position, kinds[position], values[position]) for position in range(count)]
     arguments = with_values(definition, arguments, values, kind)
@@ -62,6 +63,13 @@ def signature_of_call(
     out = [_tensor(definition, name, value, None) for name, value in zip(names, outputs, strict=True)]
     integers, default = _integers(kinds[:count], values), definition.default_dtype
     return signature_of(arguments, written, out, device=kind, integers=integers, default_dtype=default)
+
+
+def names_of(definition: Defined, values: Sequence[object], count: int) -> list[str]:
+    """Return the names of the arguments that the tensors of a call are given as; none where there are others."""
+    pairs = zip(definition.parameters, values, strict=False)
+    names = [parameter.name for parameter, value in pairs for _ in tensors_of([value])]
+    return names if len(names) == count else []
 
 
 def device_kind(tensors: Sequence[torch.Tensor]) -> str:
@@ -110,14 +118,17 @@ def _check_key(definition: Defined, key: object, tensors: Sequence[torch.Tensor]
         check_devices(definition.name, [*tensors[:1], key])
 
 
-def check_devices(operator: str, tensors: Sequence[torch.Tensor]) -> None:
-    """Refuse tensors on different devices."""
+def check_devices(operator: str, tensors: Sequence[torch.Tensor], names: Sequence[str] = ()) -> None:
+    """Refuse tensors on different devices; `names` are those of the arguments."""
     devices = {str(tensor.device): None for tensor in tensors}
     if len(devices) > 1:
         first, second, *_ = devices
+        places = [str(tensor.device) for tensor in tensors]
+        found = zip(names, places, strict=True) if names else ()
+        which = ", ".join(f"{name!r} is on {place}" for name, place in found)
         raise RuntimeError(
             "Expected all tensors to be on the same device, but found at least two devices, "
-            f"{first} and {second}! (when calling {operator})"
+            f"{first} and {second}! (when calling {operator}{which and f': {which}'})"
         )
 
 
@@ -158,10 +169,19 @@ def explain_mismatch(
     `given` says how objects are given by their parts. It is asked once torch has refused a call: torch speaks of
     schemas and overloads.
     """
+    known = [*signature.parameters]
+    for name in named:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, 1)
+            advice = f": did you mean {close[0]!r}?" if close else f": it has {', '.join(known)}"
+            raise TypeError(f"{definition.name}() got an unexpected keyword argument {name!r}{advice}") from None
     try:
         signature.bind(*arguments, **named)
     except TypeError as error:
-        raise TypeError(f"{definition.name}() {error}") from None
+        most = [item.name for item in signature.parameters.values() if item.kind is not item.KEYWORD_ONLY]
+        too_many = f"takes {len(most)} argument{'s' * (len(most) != 1)} ({', '.join(most)}), not {len(arguments)}"
+        said = too_many if len(arguments) > len(most) else error
+        raise TypeError(f"{definition.name}() {said}") from None
     positional, words = (arguments, named) if given is None else given.flat(definition.name, arguments, named)
     bound = dict(zip((item.name for item in definition.parameters), positional, strict=False)) | dict(words)
     if "out" in bound and not _fits(bound["out"], "list[tensor]" if definition.results > 1 else "tensor"):
@@ -173,6 +193,15 @@ def explain_mismatch(
             found, advice = _describe(bound[parameter.name]), _instead(bound[parameter.name], parameter)
             message = f"{definition.name}(): argument '{parameter.name}' must be {wanted}, not {found}{advice}"
             raise TypeError(message) from None
+        _refuse_long(definition.name, parameter.name, bound.get(parameter.name))
+
+
+def _refuse_long(operator: str, name: str, value: object) -> None:
+    """Refuse an int, or one in a list, that has more than 64 bits."""
+    for item in cast("Sequence[object]", value) if isinstance(value, list | tuple) else (value,):
+        if isinstance(item, int) and not -(1 << 63) <= item < 1 << 63:
+            message = f"{operator}(): argument '{name}' must fit in 64 bits, and {item:#x} does not: pass a float"
+            raise OverflowError(message) from None
 
 
 def _instead(value: object, parameter: ParameterDeclaration) -> str:

@@ -11,7 +11,7 @@ from brickwork.frontend.definition import Definition
 from brickwork.frontend.host_python import host_function
 from brickwork.frontend.lower import PYTHON_ERRORS, refuse_wrong_ranks
 from brickwork.frontend.results import check_results
-from brickwork.pytorch.arguments import check_devices
+from brickwork.pytorch.arguments import check_devices, names_of
 from brickwork.pytorch.schema import KEY
 from brickwork.pytorch.tensor_devices import allocating_like, tensors_of
 from brickwork.transform.derivation import Backward, Batch, Defined, Derived, Forward
@@ -25,7 +25,7 @@ def fake_default(definition: Defined) -> Callable[..., Any]:
         if definition.draws_random:
             named.pop(KEY, None)
         tensors = tensors_of((*arguments, *named.values()))
-        check_devices(definition.name, tensors)
+        check_devices(definition.name, tensors, names_of(definition, arguments, len(tensors)))
         with allocating_like(tensors):
             try:
                 results: Any = host(*arguments, **named)
