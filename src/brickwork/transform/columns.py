@@ -25,10 +25,11 @@ from brickwork.analysis.scalars import NONE, live_after_loops, live_before
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.effects import effects
-from brickwork.ir.nodes import Assign, Block, Constant, For, Kernel, Load, Node, Statement, Store, Symbol, Tensor
+from brickwork.ir.nodes import Assign, Block, Constant, For, If, Kernel, Load, Node, Statement, Store, Symbol, Tensor
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements, substitute_block, walk
 from brickwork.legality import legality
 from brickwork.transform.column_sums import as_updates, column_sums
+from brickwork.transform.distribute import distribute
 from brickwork.transform.scratch import names_of
 
 
@@ -45,22 +46,40 @@ def _has_nests(loop: For) -> bool:
 
 
 def with_columns(kernel: Kernel, analysis: Analysis) -> Kernel:
-    """Return the kernel with columns around the loops in order that stand in independent ones; `analysis` is of it."""
+    """Return the kernel with columns around the loops in order that stand in independent ones; `analysis` is of it.
+
+    Branches with loops, which are no nests of columns, run after all iterations of a loop where they may, and it has
+    columns then.
+    """
     if kernel.may_alias:
         return kernel
-    live = live_after_loops(kernel.body)
     inside = {
         node.index
         for around in statements(kernel.body)
         if isinstance(around, For) and analysis.loops[around.index].independent
         for node in statements(around.body)
-        if isinstance(node, For) and not analysis.loops[node.index].independent
+        if isinstance(node, For) and not analysis.loops[node.index].independent and _has_nests(node)
     }
+    found = _with_columns(kernel, analysis, inside)
+    if found is not kernel or not inside:
+        return found
+    cut = distribute(kernel, analysis, grid=True, alone=_has_branches, numbers=names_of(kernel).symbols)
+    found = cut if cut is kernel else _with_columns(cut, analysis, inside)
+    return kernel if found is cut else found
 
+
+def _has_branches(block: Block) -> bool:
+    """Whether a block has branches with loops."""
+    return any(isinstance(node, If) and effects(node).loops for node in block)
+
+
+def _with_columns(kernel: Kernel, analysis: Analysis, inside: Collection[Symbol]) -> Kernel:
+    """Return the kernel with columns around some of the loops `inside` of others."""
+    live = live_after_loops(kernel.body)
     names = names_of(kernel)
 
     def visit(statement: Statement) -> Block:
-        if not isinstance(statement, For) or statement.index not in inside or not _has_nests(statement):
+        if not isinstance(statement, For) or statement.index not in inside:
             return (statement,)
         after = live[statement.index]
         if (chosen := columns_of(statement, after)) is not None:

@@ -342,3 +342,75 @@ def test_threads_have_columns(function: Callable[..., object]) -> None:
     loops = [node for node in statements(program.body) if isinstance(node, For) and node.role is Role.PARALLEL]
     assert {"b", "j"} <= {node.index.name for node in loops}
     assert "t" not in {node.index.name for node in loops}
+
+
+def totals(s: Tensor, k: Tensor, v: Tensor, y: Tensor, z: Tensor) -> None:
+    """Add up columns in a branch."""
+    for b in range(s.shape[0]):
+        for t in range(k.shape[0]):
+            for j in range(s.shape[2]):
+                for i in range(s.shape[1]):
+                    s[b, i, j] = s[b, i, j] * 0.5 + k[t, i] * v[t, j]
+                y[b, t, j] = s[b, 0, j]
+            if y.shape[2] > 2:
+                a = 0.0
+                for j in range(y.shape[2]):
+                    a += y[b, t, j]
+                z[b, t] = a
+
+
+def totals_of_before(s: Tensor, k: Tensor, v: Tensor, y: Tensor, z: Tensor) -> None:
+    """Begin with the total of the iteration before."""
+    for b in range(s.shape[0]):
+        for t in range(k.shape[0]):
+            for j in range(s.shape[2]):
+                for i in range(s.shape[1]):
+                    s[b, i, j] = s[b, i, j] * 0.5 + k[t, i] * v[t, j] + z[b, max(t - 1, 0)]
+                y[b, t, j] = s[b, 0, j]
+            if y.shape[2] > 2:
+                a = 0.0
+                for j in range(y.shape[2]):
+                    a += y[b, t, j]
+                z[b, t] = a
+
+
+def totals_of_states(s: Tensor, k: Tensor, v: Tensor, y: Tensor, z: Tensor) -> None:
+    """Add up what the next iteration stores over."""
+    for b in range(s.shape[0]):
+        for t in range(k.shape[0]):
+            for j in range(s.shape[2]):
+                for i in range(s.shape[1]):
+                    s[b, i, j] = s[b, i, j] * 0.5 + k[t, i] * v[t, j]
+            if y.shape[2] > 2:
+                a = 0.0
+                for j in range(s.shape[2]):
+                    a += s[b, 0, j]
+                z[b, t] = a
+
+
+def totals_without_columns(s: Tensor, k: Tensor, v: Tensor, y: Tensor, z: Tensor) -> None:
+    for b in range(s.shape[0]):
+        for t in range(k.shape[0]):
+            for j in range(s.shape[2]):
+                s[b, 0, j] = s[b, 0, s.shape[2] - 1 - j] * 0.5 + k[t, 0] * v[t, j]
+                y[b, t, j] = v[t, j]
+            if y.shape[2] > 2:
+                a = 0.0
+                for j in range(y.shape[2]):
+                    a += y[b, t, j]
+                z[b, t] = a
+
+
+@pytest.mark.parametrize(
+    ("function", "loops"),
+    [(totals, "jt"), (totals_of_before, "t"), (totals_of_states, "t"), (totals_without_columns, "t")],
+)
+def test_branches_run_after_all_iterations_where_columns_are_left(function: Callable[..., object], loops: str) -> None:
+    given = (*arguments(function), numbers(2, 5))
+    kernel = kernel_of(function, *given)
+    moved = with_columns(kernel, analyse(kernel))
+    assert (moved is kernel) == (loops == "t")
+    (outer,) = moved.body
+    assert isinstance(outer, For)
+    assert "".join(node.index.name for node in outer.body if isinstance(node, For)) == loops
+    same(function, *given)
