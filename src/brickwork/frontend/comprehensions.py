@@ -97,6 +97,14 @@ class Listed(ast.NodeTransformer):
         self._names = FreshNames(names_in(node))
         self._builtin = builtin
 
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        """Write `x in {a, b}` as `x in (a, b)`."""
+        self.generic_visit(node)
+        for place, (sign, item) in enumerate(zip(node.ops, node.comparators, strict=True)):
+            if isinstance(sign, ast.In | ast.NotIn) and isinstance(item, ast.Set):
+                node.comparators[place] = ast.copy_location(ast.Tuple(item.elts, ast.Load()), item)
+        return node
+
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """Write `tuple(f(i) for i in ...)` and `list(...)` of a generator as those of a list."""
         self.generic_visit(node)

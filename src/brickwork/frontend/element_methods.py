@@ -2,6 +2,7 @@
 
 x[i].exp()           torch.exp(x[i])
 torch.sum(x[i])      x[i].sum()
+x[i].norm()          `root of`((x[i] * x[i]).sum())
 row.max()            row[:].max()         where `row = x[i]`
 """
 
@@ -20,6 +21,10 @@ from brickwork.frontend.row_forms import REDUCED, computed_rows
 from brickwork.frontend.source import SourceFunction
 from brickwork.frontend.syntax import all_nodes
 from brickwork.language.math import is_pointwise
+from brickwork.language.pointwise import root_of_sum
+
+ROOT = "root of"
+"""The name of `root_of_sum`: names with spaces are nobody's."""
 
 
 def with_functions(splitter: Splitter) -> SourceFunction | None:
@@ -34,7 +39,7 @@ def with_functions(splitter: Splitter) -> SourceFunction | None:
     if not calls.found:
         return None
     ast.fix_missing_locations(node)
-    return replace(source, node=node, captured={"torch": torch, **source.captured})
+    return replace(source, node=node, captured={"torch": torch, ROOT: root_of_sum, **source.captured})
 
 
 def store_updates(source: SourceFunction, tensors: Container[str]) -> None:
@@ -107,6 +112,8 @@ class _Calls(ast.NodeTransformer):
         owner, name = node.func.value, node.func.attr
         if name in REDUCED and not node.args and not node.keywords and self._is_row(owner):
             return _reduced(owner, name)
+        if name == "norm" and not node.args and not node.keywords and self._is_part(owner):
+            return _norm(owner)
         if not is_pointwise(f"torch.{name}") or not self.splitter.is_of_elements(owner):
             return None
         return ast.Call(
@@ -115,10 +122,14 @@ class _Calls(ast.NodeTransformer):
 
     def _of_function(self, node: ast.Call, function: str) -> ast.Call | None:
         home, _, name = function.rpartition(".")
-        if home != "torch" or name not in REDUCED or len(node.args) != 1 or node.keywords:
+        if home != "torch" or len(node.args) != 1 or node.keywords or not self._is_part(node.args[0]):
             return None
-        row = node.args[0]
-        return _reduced(row, name) if isinstance(row, ast.Subscript | ast.BinOp) or self._is_row(row) else None
+        if name in {"norm", "linalg_norm", "linalg_vector_norm"}:
+            return _norm(node.args[0])
+        return _reduced(node.args[0], name) if name in REDUCED else None
+
+    def _is_part(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Subscript | ast.BinOp) or self._is_row(node)
 
     def _is_row(self, node: ast.expr) -> bool:
         return isinstance(node, ast.Name) and (node.id in self.splitter.rows or node.id in self.computed)
@@ -128,3 +139,9 @@ def _reduced(row: ast.expr, name: str) -> ast.Call:
     """Return `row.sum()`: of a name, of all its items, which tells it from a method of a whole tensor."""
     items = ast.Subscript(row, ast.Slice(), ast.Load()) if isinstance(row, ast.Name) else row
     return ast.Call(ast.Attribute(items, name, ast.Load()), [], [])
+
+
+def _norm(row: ast.expr) -> ast.Call:
+    """Return the norm of a row: the root of the sum of its squares, of which the slope at 0 is 0."""
+    squares = ast.Call(ast.Attribute(ast.BinOp(row, ast.Mult(), copy.deepcopy(row)), "sum", ast.Load()), [], [])
+    return ast.Call(ast.Name(ROOT, ast.Load()), [squares], [])

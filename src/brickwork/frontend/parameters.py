@@ -145,8 +145,9 @@ def _declarations(source: SourceFunction, wrong: list[Diagnostic]) -> Iterator[P
         annotation, optional = _without_none(item.annotation)
         kind, length = classify(annotation)
         if kind is None:
-            named = annotation.id if isinstance(annotation, ast.Name) else ""
-            kind = _kind_of_object(annotation_object(source, item.arg) or source.function.__globals__.get(named))
+            alias = annotation.id if isinstance(annotation, ast.Name) else ""
+            space: dict[str, object] = getattr(source.function, "__globals__", {})
+            kind = _kind_of_object(annotation_object(source, item.arg) or space.get(alias))
         if kind is None or (optional and (kind == "str" or kind.startswith("list["))):
             own = item.arg in OWNERS and item is (arguments.posonlyargs or arguments.args)[0]
             made = _method(source, item.arg, loc) if own else _not_understood(source, item.arg, item.annotation, loc)

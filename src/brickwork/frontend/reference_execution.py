@@ -396,7 +396,7 @@ class Execution:
             return function
         called = getattr(function, "__name__", "")
         row = as_row(owner) if is_tensor(owner) and called in REDUCED else None
-        return None if row is None or len(row.sizes) != 1 else Reduction(row, called)
+        return None if row is None else Reduction(row.flat, called)
 
     def _reduced(self, reduction: Reduction) -> Any:
         name = "sum" if reduction.name == "mean" else reduction.name

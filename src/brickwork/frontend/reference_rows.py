@@ -67,7 +67,12 @@ class RowValue:
         """Return what reduces the row."""
         if name not in REDUCED:
             raise AttributeError(name)
-        return Reduction(self, name)
+        return Reduction(self.flat, name)
+
+    @property
+    def flat(self) -> RowValue:
+        """Return the items along one axis."""
+        return RowValue((len(self.items),), self.items)
 
 
 def _along(axis: int, size: int, part: Any) -> Sequence[int]:

@@ -9,7 +9,7 @@ from brickwork.frontend.arithmetic import binary
 from brickwork.frontend.calls import call
 from brickwork.frontend.complex_values import of_complex
 from brickwork.frontend.environment import helper, intrinsic
-from brickwork.frontend.indexing import numeric, scalar
+from brickwork.frontend.indexing import numel, numeric, scalar
 from brickwork.frontend.lowering_state import Arguments, Frame, State, describe
 from brickwork.frontend.random_sites import place
 from brickwork.frontend.row_forms import over_items
@@ -41,11 +41,15 @@ def reduced(state: State, frame: Frame, node: ast.Call, function: ast.Attribute,
     """Return `row.sum()` and the like."""
     loc = frame.loc(node)
     row = as_row(state, owner, loc)
-    if row is None or len(row.sizes) != 1:
+    if row is None:
         raise error("BW102", f"`{function.attr}` of {describe(owner)}", loc, "write a loop over its rows")
     name = "sum" if function.attr == "mean" else function.attr
-    made = ast.copy_location(ast.Call(function, [function.value], []), node)
-    found = state.reduce(state, frame, over_items(made), name)
+    made = over_items(ast.copy_location(ast.Call(function, [function.value], []), node))
+    if row.rank > 1 and isinstance(items := made.args[0], ast.GeneratorExp):
+        inner = ast.copy_location(ast.Attribute(items.elt, name, ast.Load()), node)
+        items.elt = ast.copy_location(ast.Call(inner, [], []), node)
+        items.elt.col_offset += 1  # Calls at one place would have one accumulator.
+    found = state.reduce(state, frame, made, name)
     if function.attr != "mean":
         return found
-    return binary(state, "truediv", scalar(state, found, loc), Value(row.sizes[0], weak=True), loc)
+    return binary(state, "truediv", scalar(state, found, loc), numel(state, row, loc), loc)

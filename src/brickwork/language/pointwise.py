@@ -60,6 +60,11 @@ def reciprocal(input: Real) -> Real:
     return 1.0 / float(input)
 
 
+def root_of_sum(value: Real) -> Real:
+    """Return the square root of a sum of squares: that of 0 has the slope 0, as torch's norms have."""
+    return value if value == 0 else sqrt(value)
+
+
 def rsqrt(input: Real) -> Real:
     """Return 1 / sqrt(x)."""
     return 1.0 / sqrt(input)
