@@ -192,6 +192,37 @@ def of_each(x: Tensor, at: Tensor, w: Tensor) -> Tensor:
     return out
 
 
+def read_afterwards(x: Tensor, at: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
+    """Leave the last place behind."""
+    out = torch.empty(at.shape[0], w.shape[1])
+    last = torch.zeros(1, dtype=torch.int64)
+    row = 0
+    for i in range(at.shape[0]):
+        row = at[i]
+        for j in range(w.shape[1]):
+            s = 0.0
+            for k in range(w.shape[0]):
+                s += x[row, k] * w[k, j]
+            out[i, j] = s
+    for _ in range(1):
+        last[0] = row
+    return out, last
+
+
+def of_the_row_before(x: Tensor, at: Tensor, w: Tensor) -> Tensor:
+    """Read the place of the last row once more."""
+    out = torch.empty(at.shape[0], w.shape[1])
+    row = 1
+    for i in range(at.shape[0]):
+        for j in range(w.shape[1]):
+            s = 0.0
+            for k in range(w.shape[0]):
+                s += x[at[i], k] * w[k, j]
+            out[i, j] = s + row
+        row = at[i]
+    return out
+
+
 X, W, G, Z = numbers(4, 3), numbers(3, 5), numbers(6, 5), numbers(3, 5)
 AT = memory([0, 3, -4, -1, 2, 2], INT64)
 RULE = memory([[0, -1, 3], [-1, -1, -1], [2, 1, 0]], INT64)
@@ -260,6 +291,12 @@ def test_sums_over_places_are_for_new_tensors() -> None:
     found = kernel(ruled, X, RULE, V)
     assert found is not None
     assert [node.index.name for node in statements(found.body[0]) if isinstance(node, For)] == ["n", "o"]
+
+
+def test_places_that_are_read_elsewhere_are_checked_where_they_are() -> None:
+    for function in (read_afterwards, of_the_row_before):
+        assert kernel(function, X, AT, W) is None
+        same(function, X, AT, W)
 
 
 def test_places_that_change_or_are_as_many_as_products_are_checked_where_they_are() -> None:
