@@ -387,7 +387,7 @@ def two_places_of_one_element(x: Tensor, out: Tensor) -> None:
 def stored_from_the_end(x: Tensor, out: Tensor) -> None:
     for t in range(4):
         s = x[t]
-        if t > 0:
+        if 0 < t < 3:
             s += out[2 - t]
         if t > 1:
             s += out[3 - t]
