@@ -16,7 +16,8 @@
    with_own_scratch: then, since each of these kernels is to choose how its tensors lie in memory.
    without_continue (only for grids): before what rests on proofs.
    without_argument_checks (only for grids): likewise, since checks keep loops in order.
-1. privatise: first of what rests on proofs, since loops are independent then that were not.
+1. joined_loops: before what looks at loops one by one; it sees what stands under conditions that the guards ask.
+   privatise: first of what rests on proofs, since loops are independent then that were not.
    with_columns (only for grids): makes one nest of several, whose order can be chosen.
    distribute, interchange: before all that rests on the verdicts, since those of other loops are others; loops are cut
    first, since that makes nests perfect, whose order can be chosen.
@@ -90,6 +91,7 @@ from brickwork.transform.hoist_checks import hoist_checks
 from brickwork.transform.host_device_partition import launched, partition
 from brickwork.transform.interchange import interchange, may_interchange
 from brickwork.transform.interior import with_interiors
+from brickwork.transform.joined_loops import joined_loops, may_be_joined
 from brickwork.transform.last_stores import with_last_stores
 from brickwork.transform.launched_steps import with_launched_steps
 from brickwork.transform.lone_recurrences import with_nests_of_one
@@ -340,6 +342,11 @@ def _rewritten(
     rests: list[Analysis] = []
     moved: tuple[Verb, ...] = ()
     source, found = kernel, None
+    if given is None and may_be_joined(kernel):
+        if (source := joined_loops(kernel, as_written())) is not kernel:
+            rests.append(as_written())
+        found = analysed = as_written() if source is kernel else analyse(source)
+        kernel, as_written = source, cache(lambda: analysed)
     if scratch.intersection(kernel.tensors):
         source, found = privatise(kernel, as_written(), scratch, grid=target.grid)
         rests += [as_written()] if source is not kernel else []

@@ -241,7 +241,7 @@ class _Work:
 
     def of_expression(self, expression: Expression) -> tuple[int, int]:
         parts = [self.of_expression(cast("Expression", each)) for each in children(expression)]
-        return _sum((*parts, self.of(expression, _cost(expression))))
+        return _sum((*parts, self.of(expression, operation_cost(expression))))
 
     def of(self, expression: Expression, cost: int) -> tuple[int, int]:
         """Return what is shared and what is not of one operation, of which the expression is the value."""
@@ -252,7 +252,8 @@ class _Work:
         return cost * prod(turns for loop, turns in self.around if loop.reads(*expressions))
 
 
-def _cost(expression: Expression) -> int:
+def operation_cost(expression: Expression) -> int:
+    """Return what one operation costs, in additions."""
     match expression:
         case Constant() | Read() | Size():
             return 0

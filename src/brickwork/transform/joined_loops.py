@@ -1,0 +1,401 @@
+"""Loops over one range that compute the same are one loop, where the guards hold.
+
+    for j in range(n):                          for j in range(n):
+        s += exp(x[j] - m) * g[j]                   v = exp(x[j] - m)
+    a[0] += s                           ->          s += v * g[j]
+    for k in range(n):                              t += v * h[j]
+        t += exp(x[k] - m) * h[k]               a[0] += s
+    a[1] += t                                   a[1] += t
+
+So gradients by several elements, such as the coordinates of a point, compute again what they need once for all of them.
+Invariant: what is joined touches no element that the other loop stores into but in the same iteration, and what stands
+between the loops stays in order with all that touches the same. Sums add what they added, in the same order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import field, replace
+from typing import cast
+
+from brickwork.analysis.scalars import NONE, live_after_loops, live_before
+from brickwork.analysis.searches import without_numbers
+from brickwork.analysis.symbolic import unwrapped
+from brickwork.analysis.verdicts import Analysis, Bound
+from brickwork.ir import build
+from brickwork.ir.dtypes import BOOL
+from brickwork.ir.effects import effects
+from brickwork.ir.nodes import (
+    Apply,
+    Assign,
+    Block,
+    Constant,
+    Expression,
+    For,
+    If,
+    Kernel,
+    Load,
+    Node,
+    Select,
+    Statement,
+    Store,
+    Symbol,
+)
+from brickwork.ir.walk import (
+    EXPRESSIONS,
+    assigned_symbols,
+    read_symbols,
+    rebuild,
+    rewrite_statements,
+    statements,
+    substitute,
+    walk,
+)
+from brickwork.legality import hazard, legality
+from brickwork.records import dataclass
+from brickwork.transform.guard import guards
+from brickwork.transform.schedule.shared_work import operation_cost
+from brickwork.transform.scratch import Names, names_of, with_variables
+
+
+def joined_loops(kernel: Kernel, analysis: Analysis) -> Kernel:
+    """Return the kernel with loops joined, for arguments that satisfy the guards of its analysis; or as it is."""
+    if kernel.may_alias or not may_be_joined(kernel):
+        return kernel
+    held = frozenset(part for each in (*kernel.facts, *guards(analysis)) for part in _conjuncts(each))
+    names = names_of(kernel)
+    body = rewrite_statements(_without_held(kernel.body, held), lambda statement: _with_named(statement, names))
+    body = _with_own_variables(body, names)
+    checked = frozenset(number for (number, _), verdict in analysis.bounds.items() if verdict.bound is Bound.CHECKED)
+    once = Counter(node.symbol for node in statements(body) if isinstance(node, Assign))
+    joiner = _Joiner(checked, frozenset(symbol for symbol, times in once.items() if times == 1))
+    joined = joiner.block(body)
+    return replace(kernel, body=joined) if joiner.loops else kernel
+
+
+def may_be_joined(kernel: Kernel) -> bool:
+    """Whether a block has two loops of one range and depth in it, so that the kernel's analysis is worth making."""
+    blocks = (kernel.body, *(node.body for node in statements(kernel.body) if isinstance(node, For)))
+    for block in blocks:
+        kinds = Counter((loop.start, loop.stop, effects(loop).depth) for loop in _loops(block))
+        if any(times > 1 for times in kinds.values()):
+            return True
+    return False
+
+
+def _loops(block: Block) -> Iterator[For]:
+    """Yield the loops of a block, also those under conditions."""
+    for statement in block:
+        match statement:
+            case For():
+                yield statement
+            case If(then=then, otherwise=otherwise):
+                yield from _loops((*then, *otherwise))
+            case _:
+                pass
+
+
+def _conjuncts(condition: Expression) -> Iterator[Expression]:
+    match condition:
+        case Apply(operator=operator, operands=operands) if operator.name == "logical_and":
+            for operand in operands:
+                yield from _conjuncts(operand)
+        case _:
+            yield condition
+
+
+def _without_held(block: Block, held: frozenset[Expression]) -> Block:
+    """Return the block with what stands under conditions that hold, without these."""
+
+    def visit(statement: Statement) -> Block:
+        holds = isinstance(statement, If) and all(_holds(part, held) for part in _conjuncts(statement.condition))
+        return statement.then if isinstance(statement, If) and holds else (statement,)
+
+    return rewrite_statements(block, visit)
+
+
+@legality
+def _holds(condition: Expression, held: frozenset[Expression]) -> bool:
+    """Whether a condition is among those that hold, or asks that something is at least a smaller number."""
+    match condition:
+        case Apply(operator=operator, operands=(value, Constant(value=least))) if operator.name == "ge":
+            asked = (each.operands for each in held if isinstance(each, Apply) and each.operator == operator)
+            return any(one == value and isinstance(more, Constant) and more.value >= least for one, more in asked)
+        case _:
+            return condition in held
+
+
+def _with_named(statement: Statement, names: Names) -> Block:
+    """Return a statement with variables for what takes many instructions in it, and is computed whatever is chosen."""
+    if not isinstance(statement, Assign | Store):
+        return (statement,)
+    named: list[Statement] = []
+
+    def visit(node: Expression, *, outermost: bool) -> Expression:
+        if isinstance(node, Select) or node.dtype is BOOL:
+            return node
+        found = rebuild(node, lambda child: visit(cast("Expression", child), outermost=False))
+        if outermost or operation_cost(found) == 1 or not isinstance(found, Apply):
+            return found
+        variable = names.symbol(found.operator.name, found.dtype)
+        named.append(Assign(symbol=variable, value=found, loc=statement.loc))
+        return build.read(variable)
+
+    value = visit(statement.value, outermost=isinstance(statement, Assign))
+    return (*named, replace(statement, value=value))
+
+
+def _with_own_variables(block: Block, names: Names) -> Block:
+    """Return the block with own variables for iterations that pass none on, each assigned once where that can be."""
+    live, made = live_after_loops(block), set[Symbol]()
+
+    def fresh(symbol: Symbol) -> Symbol:
+        made.add(new := names.symbol(symbol.name, symbol.dtype))
+        return new
+
+    def visit(statement: Statement) -> Block:
+        if not isinstance(statement, For):
+            return (statement,)
+        body, result = statement.body, list[Statement]()
+        own = assigned_symbols(body) - live_before(body, NONE) - live.get(statement.index, NONE) - made
+        own -= {node.index for node in statements(body) if isinstance(node, For)}
+        inside = own & assigned_symbols(node for node in body if not isinstance(node, Assign))
+        new = {symbol: fresh(symbol) for symbol in inside}
+        for node in body:
+            if isinstance(node, Assign) and node.symbol in own:
+                value = with_variables(node.value, new)
+                new[node.symbol] = new[node.symbol] if node.symbol in inside else fresh(node.symbol)
+                result.append(replace(node, symbol=new[node.symbol], value=value))
+            else:
+                result.append(with_variables(node, new))
+        return (replace(statement, body=tuple(result)),)
+
+    return rewrite_statements(block, visit)
+
+
+# ---------------------------------------------------------------- which loops, and where
+
+
+@dataclass(slots=True)
+class _Joiner:
+    """Joins the loops of one kernel. `checked` are accesses that may fail, `once` the variables that are assigned once.
+
+    `values` has for variables that are left out those that hold the same, `loops` how many loops were joined.
+    """
+
+    checked: frozenset[int]
+    once: frozenset[Symbol]
+    values: dict[Symbol, Expression] = field(default_factory=dict[Symbol, Expression])
+    loops: int = 0
+
+    def block(self, block: Block) -> Block:
+        """Return a block with the loops in it joined, inner ones first."""
+        result: list[Statement] = []
+        for statement in block:
+            match substitute(statement, self.values) if self.values else statement:
+                case For(body=body) as loop:
+                    result = self._with_loop(result, replace(loop, body=self.block(body)))
+                case If(then=then, otherwise=otherwise) as choice:
+                    result.append(replace(choice, then=self.block(then), otherwise=self.block(otherwise)))
+                case other:
+                    result.append(other)
+        return tuple(result)
+
+    def _with_loop(self, before: list[Statement], loop: For) -> list[Statement]:
+        """Return statements with a loop after them, or in one of them."""
+        for place, one in enumerate(before):
+            if not isinstance(one, For) or (one.start, one.stop) != (loop.start, loop.stop):
+                continue
+            early, late = _parted(before[place + 1 :], loop)
+            if any(_meet(statement, one) for statement in early) or not self._may_join(one, loop):
+                continue
+            joined = self._joined(one, loop)
+            if joined is not None:
+                self.loops += 1
+                return [*before[:place], *early, joined, *late]
+        return [*before, loop]
+
+    @legality
+    def _may_join(self, one: For, other: For) -> bool:
+        """Whether no two iterations of different numbers of two loops of one range have to stay in order."""
+        if one.claimed or other.claimed:
+            return False
+        for loop in (one, other):
+            done = effects(loop)
+            if done.fails or done.draws or done.jumps or done.whiles or done.rebinds or done.declares:
+                return False
+        first, second = assigned_symbols(one), assigned_symbols(other)
+        if first & (second | read_symbols(other)) or second & read_symbols(one):
+            return False
+        ours, theirs = _accesses(one), _accesses(other)
+        if any(node.access in self.checked for node in (*ours, *theirs)):
+            return False
+        index = {one.index: build.read(other.index)}
+        return all(
+            _apart(mine, its) or _at_one_iteration(substitute(mine, index), its, other.index)
+            for mine in ours
+            for its in theirs
+            if mine.tensor == its.tensor and (isinstance(mine, Store) or isinstance(its, Store))
+        )
+
+    # ------------------------------------------------------------ what is gained
+
+    def _joined(self, one: For, other: For) -> For | None:
+        """Return one loop for two, if what the other computes is mostly what this one does; else None."""
+        mine, its = one.body, tuple(substitute(node, {other.index: build.read(one.index)}) for node in other.body)
+        inner = [sum(isinstance(node, For) for node in body) for body in (mine, its)]
+        kept, loops = dict(self.values), self.loops
+        if inner == [1, 1]:
+            body = self.block((*mine, *its))
+            if sum(isinstance(node, For) for node in body) == 1:
+                self.loops = loops
+                return replace(one, body=body)
+        elif inner == [0, 0] and effects(one).depth == effects(other).depth == 1:
+            changing = assigned_symbols((*mine, *its))
+            own = changing & self.once - live_before(mine, NONE) - live_before(its, NONE)
+            merge = _Merge(own, changing, self.values)
+            body = merge.merged(mine, its, {})
+            if merge.saved and merge.saved >= merge.added:
+                return replace(one, body=body)
+        self.values, self.loops = kept, loops
+        return None
+
+
+@legality
+def _parted(between: Sequence[Statement], loop: For) -> tuple[list[Statement], list[Statement]]:
+    """Return the statements before a loop that have to stay before it, and those that may come after it."""
+    early, late = list[Statement](), list[Statement]()
+    for statement in reversed(between):
+        if any(_meet(statement, other) for other in (loop, *early)):
+            early.insert(0, statement)
+        else:
+            late.insert(0, statement)
+    return early, late
+
+
+@hazard
+def _meet(one: Statement, other: Statement) -> bool:
+    """Whether two statements have to stay in order."""
+    first, second = effects(one), effects(other)
+    if first.assigns & (second.assigns | second.reads) or second.assigns & first.reads:
+        return True
+    for done in (first, second):
+        if done.fails or done.draws or done.leaves or done.rebinds or done.declares:
+            return True
+    if not (first.stores & (second.loads | second.stores) or second.stores & first.loads):
+        return False
+    return not all(
+        _apart(mine, its)
+        for mine in _accesses(one)
+        for its in _accesses(other)
+        if mine.tensor == its.tensor and (isinstance(mine, Store) or isinstance(its, Store))
+    )
+
+
+def _accesses(root: Node) -> list[Load | Store]:
+    return [node for node in walk(root) if isinstance(node, Load | Store)]
+
+
+@legality
+def _apart(one: Load | Store, other: Load | Store) -> bool:
+    """Whether two accesses of a tensor have different numbers as an index."""
+    pairs = zip(_plain(one), _plain(other), strict=True)
+    numbers = (
+        (mine.value, its.value) for mine, its in pairs if isinstance(mine, Constant) and isinstance(its, Constant)
+    )
+    return any(mine != its and mine >= 0 and its >= 0 for mine, its in numbers)
+
+
+@legality
+def _at_one_iteration(one: Load | Store, other: Load | Store, index: Symbol) -> bool:
+    """Whether two accesses have the index of a loop as an index, on one axis."""
+    here = build.read(index)
+    return any(mine == its == here for mine, its in zip(_plain(one), _plain(other), strict=True))
+
+
+def _plain(node: Load | Store) -> list[Expression]:
+    return [unwrapped(index, node.tensor, axis) or index for axis, index in enumerate(node.indices)]
+
+
+# ---------------------------------------------------------------- bodies
+
+Known = dict[Expression, Symbol]
+"""Values that variables hold."""
+
+
+@dataclass(slots=True)
+class _Merge:
+    """Puts a body after another one, without what that has computed; `saved` and `added` are what operations cost.
+
+    `own` are the variables that an iteration assigns once, before it reads them, `changing` all that it assigns.
+    `values` has for variables that are left out those that hold the same.
+    """
+
+    own: frozenset[Symbol]
+    changing: frozenset[Symbol]
+    values: dict[Symbol, Expression]
+    saved: int = 0
+    added: int = 0
+
+    def merged(self, first: Block, second: Block, known: Known) -> Block:
+        """Return a block after another one, where it is `known` what variables hold; branches are merged likewise."""
+        result, held = [*first], self._after(first, known)
+        for written in second:
+            statement = substitute(written, self.values)
+            if isinstance(statement, Assign) and (same := self._same(statement, held)) is not None:
+                self.values[statement.symbol] = build.read(same)
+                self.saved += _cost(statement)
+            elif isinstance(statement, If) and (place := self._place(result, statement)) is not None:
+                number, one = place
+                result[number] = self._merged(one, statement, self._after(result[:number], known))
+                self.saved += _cost(statement.condition)
+                held = self._after(result, known)
+            else:
+                self.added += _cost(statement)
+                result.append(statement)
+                held = self._after((statement,), held)
+        return tuple(result)
+
+    def _merged(self, one: If, other: If, known: Known) -> If:
+        then = self.merged(one.then, other.then, known)
+        return replace(one, then=then, otherwise=self.merged(one.otherwise, other.otherwise, known))
+
+    @legality
+    def _same(self, statement: Assign, held: Known) -> Symbol | None:
+        """Return the variable that holds what a statement would compute once more."""
+        return held.get(without_numbers(statement.value)) if statement.symbol in self.own else None
+
+    @legality
+    def _place(self, before: Sequence[Statement], choice: If) -> tuple[int, If] | None:
+        """Return a choice by the same condition after which nothing has to stay before this one, and its place."""
+        condition = without_numbers(choice.condition)
+        for place, one in enumerate(before):
+            if isinstance(one, If) and without_numbers(one.condition) == condition and self._is_fixed(condition):
+                changed = effects(before[place:]).stores & effects(condition).loads
+                if not changed and not any(_meet(later, choice) for later in before[place + 1 :]):
+                    return place, one
+        return None
+
+    @legality
+    def _is_fixed(self, value: Expression) -> bool:
+        """Whether an iteration has one value for an expression, but for the elements that it stores into."""
+        return not effects(value).draws and not read_symbols(value) & (self.changing - self.own)
+
+    def _after(self, block: Iterable[Statement], known: Known) -> Known:
+        """Return what variables hold after a block."""
+        held: Known = {**known}
+        for statement in block:
+            stored = effects(statement).stores
+            if stored:
+                held = {value: symbol for value, symbol in held.items() if not effects(value).loads & stored}
+            match statement:
+                case Assign(symbol=symbol, value=value) if symbol in self.own and self._is_fixed(value):
+                    held.setdefault(without_numbers(value), symbol)
+                case _:
+                    pass
+        return held
+
+
+def _cost(root: Node) -> int:
+    return sum(operation_cost(cast("Expression", node)) for node in walk(root) if isinstance(node, EXPRESSIONS))
