@@ -236,15 +236,14 @@ def _place(access: Load | Store, known: Definitions) -> Place:
 
 @legality
 def _is_sum(part: Block, where: Place, symbol: Symbol, kernel: Kernel) -> bool:
-    """Whether statements do nothing with an element and a variable but accumulate, and nothing else has the variable.
+    """Whether statements do nothing with a variable but accumulate into it, and nothing else has it.
 
-    The first one reads the element, and the last one stores it; `where` they do is the same meanwhile.
+    The first one reads the element, and the last one stores it; `where` they do is the same meanwhile. Others may read
+    the tensor, if it is proved that they read other elements.
     """
     inner, (tensor, indices) = part[1:-1], where
     operator, does, asks = reduction_of(inner, symbol), effects(inner), effects(indices)
-    if operator is None or does.leaves or asks.reads & does.assigns or asks.loads & does.changes:
-        return False
-    if any(isinstance(node, Load | Store) and node.tensor == tensor for node in walk(inner)):
+    if operator is None or tensor in does.stores or asks.reads & does.assigns or asks.loads & does.changes:
         return False
     if symbol.dtype.is_float and operator in {"minimum", "maximum"}:
         return False

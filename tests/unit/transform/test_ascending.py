@@ -192,6 +192,23 @@ def emptied(p: torch.Tensor, q: torch.Tensor, x: torch.Tensor, y: torch.Tensor):
             x[e] = 0.0
 
 
+def counted(p: torch.Tensor, q: torch.Tensor, x: torch.Tensor, y: torch.Tensor):
+    """Add to each row, and to elements that others say."""
+    for i in range(len(p) - 1):
+        for e in range(p[i], p[i + 1]):
+            x[e] += 1.0
+            y[q[e]] += 2.0
+
+
+def carried(p: torch.Tensor, x: torch.Tensor):
+    """Store what rows before it leave in a variable."""
+    s = 1.0
+    for i in range(len(p) - 1):
+        for e in range(p[i], p[i + 1]):
+            s = s * 0.5 + x[e]
+            x[e] = s
+
+
 def kernel_of(function: Function, *arguments: object) -> Kernel:
     program = lower(define(function), Signature(tuple(map(argument_type, arguments))))
     (kernel,) = [node.kernel for node in walk(program.body) if isinstance(node, Launch)]
@@ -350,6 +367,8 @@ def test_rows_are_tested_where_updates_in_one_step_are_then_all_that_meets(ends)
     names = ["emptied_rows", "emptied", "emptied_in_order"]
     assert kernels_of(emptied, *given, target=GPU) == names
     same(emptied, *given)
+    assert kernels_of(counted, *given, target=GPU) == ["counted"]
+    assert kernels_of(carried, given[0], X, target=GPU) == ["carried"]
 
 
 def test_what_is_tested_is_said_and_the_other_kernel_is_not_warned_of() -> None:

@@ -10,11 +10,12 @@ import pytest
 import torch
 
 from brickwork.analysis.analyse import analyse
+from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.interpret import run_program
-from brickwork.ir.nodes import Allocate, If, Launch
+from brickwork.ir.nodes import Allocate, Assign, Block, For, If, Kernel, Launch, Node, Read, Statement
 from brickwork.ir.signature import Signature
-from brickwork.ir.walk import walk
+from brickwork.ir.walk import rewrite, rewrite_statements, walk
 from brickwork.language.loops import prange
 from brickwork.language.random import rand
 from brickwork.transform import derive
@@ -341,6 +342,28 @@ def test_one_access_that_is_alone_is_not_enough(function: Function, stores: bool
     (verdict,) = analyse(replace(kernel, alone=alone)).loops.values()
     assert len(alone) == 1
     assert not verdict.independent
+
+
+@pytest.mark.parametrize("end", ["start", "stop"])
+@pytest.mark.parametrize("kept", [True, False])
+def test_what_a_loop_begins_and_ends_by_stays_the_same_in_it(end: str, *, kept: bool) -> None:
+    types = tuple(map(argument_type, (X, ENDS, AT, Y)))
+    program = canonical(lower(define(appended), Signature(types, device="cuda", narrow=True, aligned=True)), sizes=True)
+    (ragged,) = [node for node in walk(program.body) if isinstance(node, For) and node.index.name == "i"]
+    changed = {"start": ragged.start, "stop": ragged.stop}[end]
+    assert isinstance(changed, Read)
+
+    def visit(statement: Statement) -> Block:
+        if not isinstance(statement, For) or statement.index != ragged.index or kept:
+            return (statement,)
+        zero = Assign(symbol=changed.symbol, value=build.integer(0))
+        return (replace(statement, body=(*statement.body, zero)),)
+
+    def within(node: Node) -> Node:
+        return replace(node, body=rewrite_statements(node.body, visit)) if isinstance(node, Kernel) else node
+
+    _, remarks = with_last_stores(rewrite(program, within), GPU)
+    assert bool(remarks) == kept
 
 
 def test_draws_are_made_once() -> None:
