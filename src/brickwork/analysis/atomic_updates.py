@@ -7,6 +7,7 @@ floats then depends on the order, which is not fixed.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeGuard
@@ -96,12 +97,28 @@ def apart(loop: Loop, analysis: Analysis, solver: Solver, tensors: Collection[Te
 
 @legality
 def update_operator(loop: For, tensor: Tensor) -> Operator | None:
-    """Return the operator by which a loop updates elements of a tensor, if it does nothing else with it."""
-    updates = [update_of(store, values) for store, values in _stores(loop.body) if store.tensor == tensor]
-    names = {None if update is None else update[0] for update in updates}
-    touched = sum(isinstance(node, Load | Store) and node.tensor == tensor for node in walk(loop))
-    name = names.pop() if len(names) == 1 else None
-    return OPERATORS[name] if name is not None and touched == 2 * len(updates) else None
+    """Return the operator by which a loop updates elements of a tensor, if it does nothing else with it.
+
+    The loop remembers those of all tensors: many passes ask.
+    """
+    known: Mapping[Tensor, Operator] | None = getattr(loop, "updates", None)
+    if known is None:
+        known = dict(_operators(loop))
+        object.__setattr__(loop, "updates", known)
+    return known.get(tensor)
+
+
+@legality
+def _operators(loop: For) -> Iterator[tuple[Tensor, Operator]]:
+    """Yield the tensors that a loop does nothing with but update their elements, and by which operators."""
+    found: dict[Tensor, list[str | None]] = {}
+    for store, update in updates_in(loop.body):
+        found.setdefault(store.tensor, []).append(None if update is None else update[0])
+    touched = Counter(node.tensor for node in walk(loop) if isinstance(node, Load | Store))
+    for tensor, names in found.items():
+        name = names[0] if len(set(names)) == 1 else None
+        if name is not None and touched[tensor] == 2 * len(names):
+            yield tensor, OPERATORS[name]
 
 
 @legality

@@ -64,6 +64,8 @@ class Definitions:
 
     @legality
     def _without(self, symbols: frozenset[Symbol]) -> Definitions:
+        if self.values.keys().isdisjoint(symbols):
+            return self
         return replace(self, values={symbol: value for symbol, value in self.values.items() if symbol not in symbols})
 
 

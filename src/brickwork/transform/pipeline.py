@@ -210,7 +210,8 @@ def schedule_kernel(
     `before` is checked before each launch. `given` is a user's schedule; raises ScheduleError where it is illegal.
     """
     given = None if target.grid or kernel.may_alias else given
-    written = kernel = note_places(replace(kernel, body=without_continue(kernel.body)) if target.grid else kernel)
+    body = without_continue(kernel.body) if target.grid else kernel.body
+    written = kernel = note_places(kernel if body == kernel.body else replace(kernel, body=body))
     as_written = cache(lambda: analyse(written))
     kernel, analysis, rests, moved = _freed(written, as_written, target, scratch, given)
     analysis = take_claims(kernel, analysis, scratch)

@@ -15,7 +15,7 @@ some elements, and that there are no more is a guard like any other.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from itertools import count
 from math import prod
 
@@ -28,6 +28,7 @@ from brickwork.analysis.polynomial import Atom, Polynomial, ScalarAtom, SizeAtom
 from brickwork.analysis.races import Facts, find_race
 from brickwork.analysis.scalars import live_after_loops, scalar_verdict
 from brickwork.analysis.verdicts import Analysis, Bound
+from brickwork.ir.answers import Answers
 from brickwork.ir.dtypes import VALUE_DTYPES
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
@@ -214,6 +215,8 @@ class OwnerFinder:
     """Whether updates of elements, which threads of a grid may make at once, are in the way of nothing."""
     independent: bool = True
     """Whether a loop is no owner that carries another one of the tensors from iteration to iteration."""
+    known: Answers[For, bool] = field(init=False, default_factory=Answers["For", "bool"], compare=False, repr=False)
+    """Which loops are owners: each is asked for every tensor."""
 
     @legality
     def owners(self, block: Block, tensor: Tensor) -> list[For] | None:
@@ -243,6 +246,10 @@ class OwnerFinder:
     @legality
     def is_owner(self, node: For) -> bool:
         """Whether the iterations of a loop are independent once each has those of the tensors that it fills itself."""
+        return self.known.of(node, self._is_owner)
+
+    @legality
+    def _is_owner(self, node: For) -> bool:
         if not self.is_apart(node, self.tensors):
             return False
         if not self.independent:

@@ -81,7 +81,8 @@ def note_places(kernel: Kernel) -> Kernel:
             return (statement,)
         return with_place(statement, live[statement.index] & assigned_symbols(statement.body), numbers)
 
-    return replace(kernel, body=rewrite_statements(kernel.body, visit))
+    body = rewrite_statements(kernel.body, visit)
+    return kernel if body == kernel.body else replace(kernel, body=body)
 
 
 def recognise_reductions(kernel: Kernel, analysis: Analysis, *, grid: bool = False) -> Kernel:

@@ -20,9 +20,9 @@ def without_continue(block: Block) -> Block:
     """Return a block with the loops in it rewritten."""
 
     def change(statement: Statement) -> Block:
-        if isinstance(statement, For | While):
-            return (replace(statement, body=_to_the_end(statement.body)),)
-        return (statement,)
+        if not isinstance(statement, For | While) or (body := _to_the_end(statement.body)) == statement.body:
+            return (statement,)
+        return (replace(statement, body=body),)
 
     return rewrite_statements(block, change)
 

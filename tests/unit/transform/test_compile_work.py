@@ -1,17 +1,24 @@
 """How much the compiler does for programs that are longer: calls and questions are counted, not timed."""
 
+import importlib
 import importlib.util
 import sys
+from collections import Counter
 
 import pytest
 import torch
 
+from brickwork.analysis import atomic_updates
+from brickwork.analysis.analyse import analyse
 from brickwork.ir.build import integer
 from brickwork.ir.nodes import Assign, For
 from brickwork.target.cuda import cuda_target
 from brickwork.transform.host_device_partition import Partition
+from brickwork.transform.pipeline import schedule_kernel
+from brickwork.transform.privatise import OwnerFinder
 from support.gradients import derived
-from support.scheduling import AVX2
+from support.lowering import memory, program_of
+from support.scheduling import AVX2, GPU, kernel_of
 from support.shared import schedule_program
 from support.written import symbol
 
@@ -77,3 +84,44 @@ def test_a_statement_is_placed_once_however_deep_it_stands(monkeypatch):
         inner = For(index=symbol("t"), start=integer(0), stop=integer(9), body=(inner,))
     assert Partition(frozenset()).is_host(inner)
     assert len(asked) == 13
+
+
+def lists(x: torch.Tensor, y: torch.Tensor) -> None:
+    for i in range(x.shape[0]):
+        first, second, third = [0.0] * x.shape[1], [0.0] * x.shape[1], [0.0] * x.shape[1]
+        for j in range(x.shape[1]):
+            first[j] = x[i, j]
+            second[j] = first[j] + 1
+            third[j] = second[j] * first[j]
+        for j in range(x.shape[1]):
+            y[i, j] += third[j] * second[j]
+
+
+def arguments():
+    return memory([[1.0, 2.0], [3.0, 4.0]]), memory([[1.0, 2.0], [3.0, 4.0]])
+
+
+def test_a_loop_is_asked_once_whether_it_owns_scratch_tensors_and_what_it_updates(monkeypatch):
+    asked, kept = Counter(), []
+    owner, operators = OwnerFinder._is_owner, atomic_updates._operators
+    monkeypatch.setattr(
+        OwnerFinder,
+        "_is_owner",
+        lambda self, node: kept.append(self) or asked.update([(self.tensors, id(self), id(node))]) or owner(self, node),
+    )
+    monkeypatch.setattr(
+        atomic_updates, "_operators", lambda node: kept.append(node) or asked.update([id(node)]) or operators(node)
+    )
+    schedule_program(program_of(lists, *arguments()), GPU)
+    assert len(asked) > 2
+    assert {*asked.values()} == {1}
+
+
+def test_a_kernel_that_is_known_is_not_analysed_again_for_a_grid(monkeypatch):
+    room = importlib.import_module("brickwork.analysis.analyse")
+    kernel, made = kernel_of(lists, *arguments()), []
+    answer = room._analysed
+    analyse(kernel)
+    monkeypatch.setattr(room, "_analysed", lambda node, **how: made.append(node) or answer(node, **how))
+    schedule_kernel(kernel, GPU)
+    assert kernel not in made
