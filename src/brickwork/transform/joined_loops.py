@@ -204,10 +204,9 @@ class _Joiner:
 
     def _with_loop(self, before: list[Statement], loop: For) -> list[Statement]:
         """Return statements with a loop after them, or in one of them."""
-        for place, one in enumerate(before):
+        for place, (one, (early, late)) in enumerate(zip(before, _parted(before, loop), strict=True)):
             if not isinstance(one, For) or (one.start, one.stop) != (loop.start, loop.stop):
                 continue
-            early, late = _parted(before[place + 1 :], loop)
             if any(_meet(statement, one) for statement in early) or not self._may_join(one, loop):
                 continue
             joined = self._joined(one, loop)
@@ -263,15 +262,16 @@ class _Joiner:
 
 
 @legality
-def _parted(between: Sequence[Statement], loop: For) -> tuple[list[Statement], list[Statement]]:
-    """Return the statements before a loop that have to stay before it, and those that may come after it."""
-    early, late = list[Statement](), list[Statement]()
-    for statement in reversed(between):
+def _parted(before: Sequence[Statement], loop: For) -> list[tuple[Block, Block]]:
+    """Return for each statement before a loop those between that stay there, and those that may come after it."""
+    early, late, found = (), (), list[tuple[Block, Block]]()
+    for statement in reversed(before):
+        found.append((early, late))
         if any(_meet(statement, other) for other in (loop, *early)):
-            early.insert(0, statement)
+            early = (statement, *early)
         else:
-            late.insert(0, statement)
-    return early, late
+            late = (statement, *late)
+    return found[::-1]
 
 
 @hazard
