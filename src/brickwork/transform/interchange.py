@@ -154,7 +154,7 @@ class _Chooser:
         updates = [access for access in self.accesses(band) if access.store and access.tensor in updated]
         more = self.free(band, updated)
         moving = {each for each in more if all(varies_with(access, each) for access in updates)}
-        free = self.free(band) | moving
+        free = (self.free(band) if updated else more) | moving
         if not effects(body).loops:
             return free
         places = [place for place, loop in enumerate(band) if loop.index not in more]
