@@ -19,12 +19,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from typing import cast
 
+from brickwork.analysis.contractions import find_contraction, grouped, may_sum
 from brickwork.analysis.scalars import NONE, live_after_loops, live_before
 from brickwork.analysis.searches import without_numbers
 from brickwork.analysis.symbolic import unwrapped
 from brickwork.analysis.verdicts import Analysis, Bound
 from brickwork.ir import build
-from brickwork.ir.dtypes import BOOL
+from brickwork.ir.dtypes import BOOL, FLOAT32, FLOAT64, INT64
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Apply,
@@ -58,6 +59,9 @@ from brickwork.transform.guard import guards
 from brickwork.transform.schedule.shared_work import operation_cost
 from brickwork.transform.scratch import Names, names_of, with_variables
 
+SUMMED_UP = frozenset({FLOAT32, FLOAT64, INT64})
+"""In what contractions sum up."""
+
 
 def joined_loops(kernel: Kernel, analysis: Analysis) -> Kernel:
     """Return the kernel with loops joined, for arguments that satisfy the guards of its analysis; or as it is."""
@@ -69,7 +73,8 @@ def joined_loops(kernel: Kernel, analysis: Analysis) -> Kernel:
     body = _with_own_variables(body, names)
     checked = frozenset(number for (number, _), verdict in analysis.bounds.items() if verdict.bound is Bound.CHECKED)
     once = Counter(node.symbol for node in statements(body) if isinstance(node, Assign))
-    joiner = _Joiner(checked, frozenset(symbol for symbol, times in once.items() if times == 1))
+    products = frozenset(_contractions(kernel.body, ()))
+    joiner = _Joiner(checked, products, frozenset(symbol for symbol, times in once.items() if times == 1))
     joined = joiner.block(body)
     return replace(kernel, body=joined) if joiner.loops else kernel
 
@@ -92,6 +97,21 @@ def _loops(block: Block) -> Iterator[For]:
                 yield statement
             case If(then=then, otherwise=otherwise):
                 yield from _loops((*then, *otherwise))
+            case _:
+                pass
+
+
+def _contractions(block: Block, around: tuple[Symbol, ...]) -> Iterator[Symbol]:
+    """Yield the loops that sum up products of two factors, each with loops around of its own: they have tiles alone."""
+    for statement in block:
+        match statement:
+            case For(index=index, body=body):
+                groups = grouped((statement,), around) if may_sum(statement) else None
+                if groups is not None and find_contraction((statement,), *groups, dtypes=SUMMED_UP) is not None:
+                    yield index
+                yield from _contractions(body, (*around, index))
+            case If(then=then, otherwise=otherwise):
+                yield from _contractions((*then, *otherwise), around)
             case _:
                 pass
 
@@ -179,12 +199,14 @@ def _with_own_variables(block: Block, names: Names) -> Block:
 
 @dataclass(slots=True)
 class _Joiner:
-    """Joins the loops of one kernel. `checked` are accesses that may fail, `once` the variables that are assigned once.
+    """Joins the loops of one kernel.
 
+    `checked` are accesses that may fail, `products` loops that are contractions, `once` variables assigned once.
     `values` has for variables that are left out those that hold the same, `loops` how many loops were joined.
     """
 
     checked: frozenset[int]
+    products: frozenset[Symbol]
     once: frozenset[Symbol]
     values: dict[Symbol, Expression] = field(default_factory=dict[Symbol, Expression])
     loops: int = 0
@@ -218,7 +240,7 @@ class _Joiner:
     @legality
     def _may_join(self, one: For, other: For) -> bool:
         """Whether no two iterations of different numbers of two loops of one range have to stay in order."""
-        if one.claimed or other.claimed:
+        if one.claimed or other.claimed or not self.products.isdisjoint((one.index, other.index)):
             return False
         for loop in (one, other):
             done = effects(loop)

@@ -204,7 +204,20 @@ def that_may_fail(x: torch.Tensor, g: torch.Tensor, out: torch.Tensor) -> None:
     out[0, 0], out[0, 1] = s, t
 
 
+def products(x: torch.Tensor, g: torch.Tensor, out: torch.Tensor) -> None:
+    for i in range(x.shape[0]):
+        for c in range(2):
+            s = 0.0
+            for j in range(x.shape[0]):
+                s += math.exp(x[i, 0] - x[j, 0]) * g[j, c]
+            t = 0.0
+            for j in range(x.shape[0]):
+                t += math.exp(x[i, 0] - x[j, 0]) * x[j, c]
+            out[i, c] = s - t
+
+
 APART = [
+    products,
     of_the_sum,
     begun_with_the_sum,
     of_the_neighbour,
