@@ -32,10 +32,12 @@ from brickwork.ir.text import print_kernel
 from brickwork.ir.verify import verify_kernel, verify_program
 from brickwork.ir.walk import statements, walk
 from brickwork.target.cuda import cuda_target
+from brickwork.target.target import WARP
 from brickwork.transform.explain import explain
 from brickwork.transform.outline import is_nondeterministic
 from brickwork.transform.schedule import grid
 from brickwork.transform.schedule.lockstep import runs_in_lockstep
+from brickwork.transform.schedule.schedule import Level, Rfactor
 from brickwork.transform.schedule.text import Names
 from support.kernels import SUITE
 from support.lowering import argument_type, memory, nested
@@ -183,6 +185,27 @@ def test_a_sum_is_two_launches(monkeypatch):
     _, pieces, _ = pieces_of(mean_square, memory([1.0]))
     assert [roles(kernel) for kernel in kernels(pieces)] == [[Role.BLOCK, Role.THREAD]] * 2
     assert agree(mean_square, memory([1.0, 2.0, 3.0, 4.0, 5.0]))[0] == 55.0
+
+
+def rows_and_total(x: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    total = 0.0
+    for i in range(x.shape[0]):
+        s = 0.0
+        for j in range(i, x.shape[1]):
+            s += x[i, j]
+        for j in range(x.shape[1]):
+            rows[i, j] = x[i, j] * s
+        total += s
+    return total
+
+
+def test_few_iterations_with_loops_inside_are_a_piece():
+    """A block of 4096 would leave all the others without work."""
+    *_, found = pieces_of(rows_and_total, memory([[1.0]]), memory([[1.0]]))
+    pieces_in_blocks = [verb for item in found for verb in item.schedule.verbs if isinstance(verb, Rfactor)]
+    assert [verb.size for verb in pieces_in_blocks if verb.level is Level.BLOCK] == [WARP]
+    x = memory([[float(i + j) for j in range(3)] for i in range(70)])
+    agree(rows_and_total, x, memory([[0.0] * 3] * 70))
 
 
 def column_sum(x: torch.Tensor) -> torch.Tensor:

@@ -34,7 +34,7 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.walk import assigned_symbols, loop_of, read_symbols, statements, straight, walk
 from brickwork.records import dataclass
-from brickwork.target.target import Target
+from brickwork.target.target import WARP, Target
 from brickwork.transform.rectangle import is_rectangle
 from brickwork.transform.schedule.lengths import lengths_in
 from brickwork.transform.schedule.lockstep import runs_in_lockstep
@@ -531,7 +531,9 @@ class GridPlanner(SharingPlanner):
         if not runs_in_lockstep((loop,), frozenset({shared.index})):
             yield from self.block(loop.body, inside=True)
             return
-        yield Rfactor(loop.index, Level.BLOCK, LIGHT_PIECE if shared is loop else 1)
+        # Iterations with loops inside are worth more threads than blocks are worth joining.
+        piece = 1 if shared is not loop else WARP if effects(loop.body).loops else LIGHT_PIECE
+        yield Rfactor(loop.index, Level.BLOCK, piece)
         yield from self.shared(shared, self.width(shared))
 
 
