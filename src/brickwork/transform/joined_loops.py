@@ -1,4 +1,4 @@
-"""Loops over one range that compute the same are one loop, where the guards hold.
+"""Parts of one loop of the source that compute the same are one loop again, where the guards hold.
 
     for j in range(n):                          for j in range(n):
         s += exp(x[j] - m) * g[j]                   v = exp(x[j] - m)
@@ -80,10 +80,10 @@ def joined_loops(kernel: Kernel, analysis: Analysis) -> Kernel:
 
 
 def may_be_joined(kernel: Kernel) -> bool:
-    """Whether a block has two loops of one range and depth in it, so that the kernel's analysis is worth making."""
+    """Whether a block has two parts of a loop of one range and depth, so that the kernel's analysis is worth making."""
     blocks = (kernel.body, *(node.body for node in statements(kernel.body) if isinstance(node, For)))
     for block in blocks:
-        kinds = Counter((loop.start, loop.stop, effects(loop).depth) for loop in _loops(block))
+        kinds = Counter((loop.loc, loop.start, loop.stop, effects(loop).depth) for loop in _loops(block))
         if any(times > 1 for times in kinds.values()):
             return True
     return False
@@ -227,7 +227,8 @@ class _Joiner:
     def _with_loop(self, before: list[Statement], loop: For) -> list[Statement]:
         """Return statements with a loop after them, or in one of them."""
         for place, (one, (early, late)) in enumerate(zip(before, _parted(before, loop), strict=True)):
-            if not isinstance(one, For) or (one.start, one.stop) != (loop.start, loop.stop):
+            # Loops that the user tells apart stay so, as what is said of one is no answer to what is asked of another.
+            if not isinstance(one, For) or (one.loc, one.start, one.stop) != (loop.loc, loop.start, loop.stop):
                 continue
             if any(_meet(statement, one) for statement in early) or not self._may_join(one, loop):
                 continue
@@ -273,9 +274,9 @@ class _Joiner:
                 self.loops = loops
                 return replace(one, body=body)
         elif inner == [0, 0] and effects(one).depth == effects(other).depth == 1:
-            changing = assigned_symbols((*mine, *its))
-            own = changing & self.once - live_before(mine, NONE) - live_before(its, NONE)
-            merge = _Merge(own, changing, self.values)
+            changing = assigned_symbols((one, *its))
+            own = {one.index} | changing & self.once - live_before(mine, NONE) - live_before(its, NONE)
+            merge = _Merge(frozenset(own), changing, self.values)
             body = merge.merged(mine, its, {})
             if merge.saved and merge.saved >= merge.added:
                 return replace(one, body=body)
@@ -350,7 +351,8 @@ Known = dict[Expression, Symbol]
 class _Merge:
     """Puts a body after another one, without what that has computed; `saved` and `added` are what operations cost.
 
-    `own` are the variables that an iteration assigns once, before it reads them, `changing` all that it assigns.
+    `own` are the index and the variables that an iteration assigns once, before it reads them, `changing` all that are
+    not the same in all iterations.
     `values` has for variables that are left out those that hold the same.
     """
 
@@ -367,14 +369,14 @@ class _Merge:
             statement = substitute(written, self.values)
             if isinstance(statement, Assign) and (same := self._same(statement, held)) is not None:
                 self.values[statement.symbol] = build.read(same)
-                self.saved += _cost(statement)
+                self.saved += self._cost(statement)
             elif isinstance(statement, If) and (place := self._place(result, statement)) is not None:
                 number, one = place
                 result[number] = self._merged(one, statement, self._after(result[:number], known))
-                self.saved += _cost(statement.condition)
+                self.saved += self._cost(statement.condition)
                 held = self._after(result, known)
             else:
-                self.added += _cost(statement)
+                self.added += self._cost(statement)
                 result.append(statement)
                 held = self._after((statement,), held)
         return tuple(result)
@@ -418,6 +420,7 @@ class _Merge:
                     pass
         return held
 
-
-def _cost(root: Node) -> int:
-    return sum(operation_cost(cast("Expression", node)) for node in walk(root) if isinstance(node, EXPRESSIONS))
+    def _cost(self, root: Node) -> int:
+        """Return what is computed in each iteration anew."""
+        nodes = (cast("Expression", node) for node in walk(root) if isinstance(node, EXPRESSIONS))
+        return sum(operation_cost(node) for node in nodes if read_symbols(node) & self.changing)

@@ -78,7 +78,7 @@ TRIANGLE = (HEIGHT, apply("minimum", WIDTH, apply("add", I, 1)))
         nest(put(), stop=TRIANGLE),
         nest(put(), stop=(HEIGHT, apply("add", I, 1))),
         nest(put(), stop=(HEIGHT, MAKE.load(AT, 0))),
-        nest(put(), stop=(apply("mul", K, 2**21), WIDTH)),
+        nest(put(), stop=(apply("mul", K, 2**31), WIDTH)),
         nest(put(), after=(put(Y, ONE, (I,)),)),
         nest(MAKE.branch(apply("gt", value(K), 3), (Break(),)), put()),
         nest(put(Y, MAKE.load(X, I, J), (MAKE.load(AT, 0),)), claimed=True),
