@@ -9,8 +9,10 @@ from dataclasses import replace
 import pytest
 import torch
 
+import brickwork as bw
 from brickwork.analysis.analyse import analyse
 from brickwork.diagnostics.location import NOWHERE
+from brickwork.ir import build
 from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import For, If, Launch
 from brickwork.ir.verify import verify_program
@@ -101,7 +103,47 @@ def what_stands_between(x: torch.Tensor, g: torch.Tensor, out: torch.Tensor) -> 
     out[0, 1] = t
 
 
-JOINED = [sums, nests, three_in_one, under_conditions, stored_at_once, what_stands_between]
+def begun_in_two_steps(x: torch.Tensor, g: torch.Tensor, out: torch.Tensor) -> None:
+    s = 0.0
+    for j in range(x.shape[0]):
+        s += math.exp(x[j, 0]) * g[j, 0]
+    u = g[0, 0]
+    t = u * 2.0 + u
+    for j in range(x.shape[0]):
+        t += math.exp(x[j, 0]) * g[j, 1]
+    out[0, 0] = s + t + u
+
+
+def stored_twice_between(x: torch.Tensor, g: torch.Tensor, out: torch.Tensor) -> None:
+    s = t = 0.0
+    for j in range(x.shape[0]):
+        s += math.exp(x[j, 0]) * g[j, 0]
+    out[0, 0] = s
+    out[1, 0] = s + 1.0
+    for j in range(x.shape[0]):
+        t += math.exp(x[j, 0]) * g[j, 1]
+    out[0, 1] = t
+
+
+def stored_over(x: torch.Tensor, g: torch.Tensor, out: torch.Tensor) -> None:
+    for i in range(x.shape[0]):
+        out[i, 1] = math.exp(x[i, 0]) * 2.0
+    out[0, 0] = 5.0
+    for i in range(x.shape[0]):
+        out[i, 0] = math.exp(x[i, 0]) * 3.0
+
+
+JOINED = [
+    begun_in_two_steps,
+    stored_twice_between,
+    stored_over,
+    sums,
+    nests,
+    three_in_one,
+    under_conditions,
+    stored_at_once,
+    what_stands_between,
+]
 
 
 def of_the_sum(x: torch.Tensor, g: torch.Tensor, out: torch.Tensor) -> None:
@@ -207,6 +249,180 @@ def invariant(x: torch.Tensor, g: torch.Tensor, out: torch.Tensor) -> None:
     out[0, 0], out[0, 1] = s, t
 
 
+def passed_on(x: torch.Tensor, g: torch.Tensor, out: torch.Tensor) -> None:
+    p = 1.0
+    for i in range(x.shape[0]):
+        v = math.exp(x[i, 0])
+        out[i, 0] = v * 2.0
+    for i in range(x.shape[0]):
+        out[i, 1] = p + 1.0
+        p = math.exp(x[i, 0])
+
+
+def assigned_by_both(x: torch.Tensor, g: torch.Tensor, out: torch.Tensor) -> None:
+    last = 1.0
+    for i in range(x.shape[0]):
+        out[i, 0] = math.exp(x[i, 0]) * last
+        last = x[i, 0]
+    for i in range(x.shape[0]):
+        out[i, 1] = math.exp(x[i, 0])
+        last = x[i, 1]
+    g[0, 0] = last
+
+
+def read_by_the_first(x: torch.Tensor, g: torch.Tensor, out: torch.Tensor) -> None:
+    q = 2.0
+    for i in range(x.shape[0]):
+        out[i, 0] = math.exp(x[i, 0]) * q
+    for i in range(x.shape[0]):
+        out[i, 1] = math.exp(x[i, 0])
+        q = x[i, 1]
+    g[0, 0] = q
+
+
+def that_may_fail_first(x: torch.Tensor, g: torch.Tensor, out: torch.Tensor) -> None:
+    s = t = 0.0
+    for j in range(x.shape[0]):
+        s += math.exp(x[j, 0]) * g[int(g[j, 0] * 0.0), 0]
+    for j in range(x.shape[0]):
+        t += math.exp(x[j, 0])
+    out[0, 0], out[0, 1] = s, t
+
+
+def that_may_fail_last(x: torch.Tensor, g: torch.Tensor, out: torch.Tensor) -> None:
+    s = t = 0.0
+    for j in range(x.shape[0]):
+        s += math.exp(x[j, 0])
+    for j in range(x.shape[0]):
+        t += math.exp(x[j, 0]) * g[int(g[j, 0] * 0.0), 0]
+    out[0, 0], out[0, 1] = s, t
+
+
+def changed_between(x: torch.Tensor, g: torch.Tensor, out: torch.Tensor) -> None:
+    q = 2.0
+    for i in range(x.shape[0]):
+        out[i, 0] = math.exp(x[i, 0]) * q
+    if g[0, 0] < 100.0:
+        q = 5.0
+    for i in range(x.shape[0]):
+        out[i, 1] = math.exp(x[i, 0]) * q
+
+
+def overridden_between(x: torch.Tensor, g: torch.Tensor, out: torch.Tensor) -> None:
+    last = 1.0
+    for i in range(x.shape[0]):
+        out[i, 0] = math.exp(x[i, 0])
+        last = x[i, 1]
+    if g[0, 0] < 100.0:
+        last = 5.0
+    for i in range(x.shape[0]):
+        out[i, 1] = math.exp(x[i, 0]) * last
+
+
+def asserted_between(x: torch.Tensor, g: torch.Tensor, out: torch.Tensor) -> None:
+    for i in range(x.shape[0]):
+        out[i, 0] = math.exp(x[i, 0]) * 2.0
+    assert g[0, 0] < 100.0
+    for i in range(x.shape[0]):
+        out[i, 1] = math.exp(x[i, 0]) * 3.0
+
+
+def begun_with_what_is_stored(x: torch.Tensor, g: torch.Tensor, out: torch.Tensor) -> None:
+    for i in range(x.shape[0]):
+        out[i, 0] = math.exp(x[i, 0]) * 2.0
+    t = out[1, 0] + out[1, 1]
+    for i in range(x.shape[0]):
+        t += math.exp(x[i, 0]) * 3.0
+    g[0, 0] = t
+
+
+def that_assert(x: torch.Tensor, g: torch.Tensor, out: torch.Tensor) -> None:
+    for i in range(x.shape[0]):
+        assert x[i, 1] < 100.0
+        out[i, 0] = math.exp(x[i, 0]) * 2.0
+    for i in range(x.shape[0]):
+        assert x[i, 1] < 100.0
+        out[i, 1] = math.exp(x[i, 0]) * 3.0
+
+
+def that_break(x: torch.Tensor, g: torch.Tensor, out: torch.Tensor) -> None:
+    for i in range(x.shape[0]):
+        if x[i, 1] > 0.0:
+            break
+        out[i, 0] = math.exp(x[i, 0]) * 2.0
+    for i in range(x.shape[0]):
+        if x[i, 1] > 1.0:
+            break
+        out[i, 1] = math.exp(x[i, 0]) * 3.0
+
+
+def with_lists(x: torch.Tensor, g: torch.Tensor, out: torch.Tensor) -> None:
+    for i in range(x.shape[0]):
+        v = [0.0, 0.0]
+        v[int(x[i, 1] > 0.0)] = math.exp(x[i, 0])
+        out[i, 0] = v[0]
+    for i in range(x.shape[0]):
+        v = [0.0, 0.0]
+        v[int(x[i, 1] > 0.0)] = math.exp(x[i, 0])
+        out[i, 1] = v[0]
+
+
+def claimed(x: torch.Tensor, g: torch.Tensor, out: torch.Tensor) -> None:
+    for i in bw.prange(x.shape[0]):
+        out[i, 0] = math.exp(x[i, 0]) * 2.0
+    for i in bw.prange(x.shape[0]):
+        out[i, 1] = math.exp(x[i, 0]) * 3.0
+
+
+def under_others(x: torch.Tensor, g: torch.Tensor, out: torch.Tensor) -> None:
+    s = t = 0.0
+    for j in range(x.shape[0]):
+        if x[j, 1] > 0.0:
+            s += math.exp(x[j, 0])
+    for j in range(x.shape[0]):
+        if x[j, 1] > 0.5:
+            t += math.exp(x[j, 0])
+    out[0, 0], out[0, 1] = s, t
+
+
+def under_one_that_changes(x: torch.Tensor, g: torch.Tensor, out: torch.Tensor) -> None:
+    s = t = 0.0
+    for j in range(x.shape[0]):
+        if x[j, 1] > 0.0:
+            s += math.exp(x[j, 0])
+        x[j, 1] = -1.0
+    for j in range(x.shape[0]):
+        if x[j, 1] > 0.0:
+            t += math.exp(x[j, 0])
+    out[0, 0], out[0, 1] = s, t
+
+
+def under_one_after_what_it_needs(x: torch.Tensor, g: torch.Tensor, out: torch.Tensor) -> None:
+    s = t = 0.0
+    for j in range(x.shape[0]):
+        if x[j, 1] > 0.0:
+            s += math.exp(x[j, 0])
+    for j in range(x.shape[0]):
+        u = g[j, 1] * 3.0
+        if x[j, 1] > 0.0:
+            t += math.exp(x[j, 0]) * u
+    out[0, 0], out[0, 1] = s, t
+
+
+def of_what_changes(x: torch.Tensor, g: torch.Tensor, out: torch.Tensor) -> None:
+    s = t = 0.0
+    p = 0.5
+    for j in range(x.shape[0]):
+        s += math.exp(x[j, 1])
+    for j in range(x.shape[0]):
+        w = math.exp(x[j, 1])
+        a = math.exp(p)
+        p = x[j, 0]
+        b = math.exp(p)
+        t += w * (a - b)
+    out[0, 0], out[0, 1] = s, t
+
+
 def that_may_fail(x: torch.Tensor, g: torch.Tensor, out: torch.Tensor) -> None:
     s = t = 0.0
     for j in range(x.shape[0]):
@@ -228,8 +444,25 @@ def products(x: torch.Tensor, g: torch.Tensor, out: torch.Tensor) -> None:
             out[i, c] = s - t
 
 
+JOINED += [read_by_the_first, changed_between]  # The variable has another name after it is changed.
+
 APART = [
     products,
+    passed_on,
+    assigned_by_both,
+    that_may_fail_first,
+    that_may_fail_last,
+    overridden_between,
+    asserted_between,
+    begun_with_what_is_stored,
+    that_assert,
+    that_break,
+    with_lists,
+    claimed,
+    under_others,
+    under_one_that_changes,
+    under_one_after_what_it_needs,
+    of_what_changes,
     of_the_sum,
     begun_with_the_sum,
     of_the_neighbour,
@@ -315,6 +548,36 @@ def test_loops_that_the_user_tells_apart_stay_so():
     program = canonical(program_of(sums, *map(to_memory, arguments_of(4))), sizes=True)
     kernel = next(node.kernel for node in walk(program) if isinstance(node, Launch))
     assert joined_loops(kernel, analyse(kernel)) is kernel
+
+
+def under_sizes(x: torch.Tensor, g: torch.Tensor, out: torch.Tensor) -> None:
+    s = t = 0.0
+    for _ in range(1):
+        if x.shape[1] >= 2:
+            for j in range(x.shape[0]):
+                s += math.exp(x[j, 0]) * g[j, 0]
+        if x.shape[1] >= 2:
+            for j in range(x.shape[0]):
+                t += math.exp(x[j, 0]) * g[j, 1]
+    out[0, 0], out[0, 1] = s, t
+
+
+@pytest.mark.parametrize(
+    ("operator", "place", "least", "held"),
+    [
+        ("ge", 0, 2, True),
+        ("ge", 0, 3, True),
+        ("ge", 0, 1, False),
+        ("le", 0, 3, False),
+        ("eq", 0, 3, False),
+        ("ge", 1, 3, False),
+    ],
+)
+def test_conditions_hold_where_as_much_is_known(operator, place, least, held):
+    kernel = kernel_of(under_sizes)
+    size = build.size(kernel.tensors[place], 1)
+    known = replace(kernel, facts=(build.apply(operator, size, build.integer(least)),))
+    assert (joined_loops(known, analyse(known)) is not known) == held
 
 
 def attracted(x: torch.Tensor) -> torch.Tensor:
