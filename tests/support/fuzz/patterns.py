@@ -433,9 +433,9 @@ def _sweeps(writer: Writer) -> None:
     if guards:
         writer.line(f"if {' and '.join(dict.fromkeys(guards))}:")
         writer.level += 1
-    writer.line(f"a, b = {one}, {two}")
-    writer.line(f"{one} = (a + b) % 7")
-    writer.line(f"{two} = (a {pick('-*')} b) % 5")
+    writer.line(f"lower, upper = {one}, {two}")
+    writer.line(f"{one} = (lower + upper) % 7")
+    writer.line(f"{two} = (lower {pick('-*')} upper) % 5")
     writer.level -= bool(guards)
     writer.close(1)
     if form != "for":
