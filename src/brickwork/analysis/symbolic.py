@@ -439,6 +439,11 @@ def unwrapped(index: Expression, tensor: Tensor, axis: int) -> Expression | None
             return None
 
 
+def as_written(access: Load | Store) -> list[Expression]:
+    """Return the indices of an access as the user wrote them, where negative ones count from the end."""
+    return [unwrapped(index, access.tensor, axis) or index for axis, index in enumerate(access.indices)]
+
+
 def of_other(indices: tuple[Expression, ...], tensor: Tensor, other: Tensor) -> tuple[Expression, ...]:
     """Return the indices of an element as those of the same one of a tensor of the same sizes."""
     result = [*indices]

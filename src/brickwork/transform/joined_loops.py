@@ -19,13 +19,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from typing import cast
 
-from brickwork.analysis.contractions import find_contraction, grouped, may_sum
+from brickwork.analysis.contractions import SUMMED, find_contraction, grouped, may_sum
 from brickwork.analysis.scalars import NONE, live_after_loops, live_before
 from brickwork.analysis.searches import without_numbers
-from brickwork.analysis.symbolic import unwrapped
+from brickwork.analysis.symbolic import as_written
 from brickwork.analysis.verdicts import Analysis, Bound
 from brickwork.ir import build
-from brickwork.ir.dtypes import BOOL, FLOAT32, FLOAT64, INT64
+from brickwork.ir.dtypes import BOOL, FLOAT64
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Apply,
@@ -46,10 +46,12 @@ from brickwork.ir.nodes import (
 from brickwork.ir.walk import (
     EXPRESSIONS,
     assigned_symbols,
+    operands_of,
     read_symbols,
     rebuild,
     rewrite_statements,
     statements,
+    straight,
     substitute,
     walk,
 )
@@ -59,15 +61,12 @@ from brickwork.transform.guard import guards
 from brickwork.transform.schedule.shared_work import operation_cost
 from brickwork.transform.scratch import Names, names_of, with_variables
 
-SUMMED_UP = frozenset({FLOAT32, FLOAT64, INT64})
-"""In what contractions sum up."""
-
 
 def joined_loops(kernel: Kernel, analysis: Analysis) -> Kernel:
     """Return the kernel with loops joined, for arguments that satisfy the guards of its analysis; or as it is."""
     if kernel.may_alias or not may_be_joined(kernel):
         return kernel
-    held = frozenset(part for each in (*kernel.facts, *guards(analysis)) for part in _conjuncts(each))
+    held = frozenset(part for each in (*kernel.facts, *guards(analysis)) for part in operands_of(each, "logical_and"))
     names = names_of(kernel)
     body = rewrite_statements(_without_held(kernel.body, held), lambda statement: _with_named(statement, names))
     body = _with_own_variables(body, names)
@@ -83,54 +82,31 @@ def may_be_joined(kernel: Kernel) -> bool:
     """Whether a block has two parts of a loop of one range and depth, so that the kernel's analysis is worth making."""
     blocks = (kernel.body, *(node.body for node in statements(kernel.body) if isinstance(node, For)))
     for block in blocks:
-        kinds = Counter((loop.loc, loop.start, loop.stop, effects(loop).depth) for loop in _loops(block))
+        loops = (node for node in straight(block) if isinstance(node, For))
+        kinds = Counter((loop.loc, loop.start, loop.stop, effects(loop).depth) for loop in loops)
         if any(times > 1 for times in kinds.values()):
             return True
     return False
 
 
-def _loops(block: Block) -> Iterator[For]:
-    """Yield the loops of a block, also those under conditions."""
-    for statement in block:
-        match statement:
-            case For():
-                yield statement
-            case If(then=then, otherwise=otherwise):
-                yield from _loops((*then, *otherwise))
-            case _:
-                pass
-
-
 def _contractions(block: Block, around: tuple[Symbol, ...]) -> Iterator[Symbol]:
     """Yield the loops that sum up products of two factors, each with loops around of its own: they have tiles alone."""
-    for statement in block:
-        match statement:
-            case For(index=index, body=body):
-                groups = grouped((statement,), around) if may_sum(statement) else None
-                if groups is not None and find_contraction((statement,), *groups, dtypes=SUMMED_UP) is not None:
-                    yield index
-                yield from _contractions(body, (*around, index))
-            case If(then=then, otherwise=otherwise):
-                yield from _contractions((*then, *otherwise), around)
-            case _:
-                pass
-
-
-def _conjuncts(condition: Expression) -> Iterator[Expression]:
-    match condition:
-        case Apply(operator=operator, operands=operands) if operator.name == "logical_and":
-            for operand in operands:
-                yield from _conjuncts(operand)
-        case _:
-            yield condition
+    for loop in straight(block):
+        if isinstance(loop, For):
+            groups = grouped((loop,), around) if may_sum(loop) else None
+            if groups is not None and find_contraction((loop,), *groups, dtypes=SUMMED | {FLOAT64}) is not None:
+                yield loop.index
+            yield from _contractions(loop.body, (*around, loop.index))
 
 
 def _without_held(block: Block, held: frozenset[Expression]) -> Block:
     """Return the block with what stands under conditions that hold, without these."""
 
     def visit(statement: Statement) -> Block:
-        holds = isinstance(statement, If) and all(_holds(part, held) for part in _conjuncts(statement.condition))
-        return statement.then if isinstance(statement, If) and holds else (statement,)
+        if not isinstance(statement, If):
+            return (statement,)
+        holds = all(_holds(part, held) for part in operands_of(statement.condition, "logical_and"))
+        return statement.then if holds else (statement,)
 
     return rewrite_statements(block, visit)
 
@@ -323,7 +299,7 @@ def _accesses(root: Node) -> list[Load | Store]:
 @legality
 def _apart(one: Load | Store, other: Load | Store) -> bool:
     """Whether two accesses of a tensor have different numbers as an index."""
-    pairs = zip(_plain(one), _plain(other), strict=True)
+    pairs = zip(as_written(one), as_written(other), strict=True)
     numbers = (
         (mine.value, its.value) for mine, its in pairs if isinstance(mine, Constant) and isinstance(its, Constant)
     )
@@ -334,11 +310,7 @@ def _apart(one: Load | Store, other: Load | Store) -> bool:
 def _at_one_iteration(one: Load | Store, other: Load | Store, index: Symbol) -> bool:
     """Whether two accesses have the index of a loop as an index, on one axis."""
     here = build.read(index)
-    return any(mine == its == here for mine, its in zip(_plain(one), _plain(other), strict=True))
-
-
-def _plain(node: Load | Store) -> list[Expression]:
-    return [unwrapped(index, node.tensor, axis) or index for axis, index in enumerate(node.indices)]
+    return any(mine == its == here for mine, its in zip(as_written(one), as_written(other), strict=True))
 
 
 # ---------------------------------------------------------------- bodies

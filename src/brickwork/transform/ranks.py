@@ -21,7 +21,7 @@ from dataclasses import field, replace
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.atomic_updates import find_updates, updates_in
 from brickwork.analysis.scalars import NONE, live_before, reduction_of
-from brickwork.analysis.symbolic import of_other, unwrapped
+from brickwork.analysis.symbolic import as_written, of_other
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, INT64, DType, value_dtype
 from brickwork.ir.effects import effects
@@ -523,7 +523,7 @@ def _alone(body: Block, variables: Collection[Symbol], before: Block) -> frozens
 @legality
 def _is_counted_on(body: Block, store: Store, symbol: Symbol) -> bool:
     """Whether a store is at a variable, by itself along an axis, that the block around the store alone counts on."""
-    given = [unwrapped(index, store.tensor, axis) or index for axis, index in enumerate(store.indices)]
+    given = as_written(store)
     if (
         build.read(symbol) not in given
         or sum(isinstance(node, Assign) and node.symbol == symbol for node in statements(body)) != 1

@@ -57,6 +57,7 @@ from brickwork.ir.nodes import (
 from brickwork.ir.operators import OPERATORS
 from brickwork.ir.walk import (
     assigned_symbols,
+    blocks_in,
     read_symbols,
     rewrite,
     rewrite_blocks,
@@ -182,7 +183,8 @@ def with_sums_added(kernel: Kernel, analysis: Analysis) -> Kernel:
     found = {
         store: load
         for node in statements(kernel.body)
-        for block in _blocks(node)
+        if isinstance(node, For | If)
+        for block in blocks_in(node)
         for store, load in _begun(block, kernel)
         if _is_told(accesses[store]) and any(loop.node.index in blocked for loop in accesses[store].loops)
     }
@@ -201,16 +203,6 @@ def _is_told(access: Access) -> bool:
     moving = {atom for axis in access.axes for atom in axis.value.atoms()}
     ends = (bound for loop in access.loops if loop.atom in moving for bound in (loop.start, loop.stop))
     return any(isinstance(atom, UnknownAtom) for atom in (*moving, *(each for end in ends for each in end.atoms())))
-
-
-def _blocks(node: Node) -> tuple[Block, ...]:
-    match node:
-        case If(then=then, otherwise=otherwise):
-            return then, otherwise
-        case For(body=body):
-            return (body,)
-        case _:
-            return ()
 
 
 def _begun(block: Block, kernel: Kernel) -> Iterator[tuple[int, int]]:

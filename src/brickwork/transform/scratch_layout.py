@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from brickwork.analysis.slope import slope
-from brickwork.analysis.symbolic import unwrapped
+from brickwork.analysis.symbolic import as_written
 from brickwork.analysis.verdicts import Analysis, Bound
 from brickwork.ir import build
 from brickwork.ir.nodes import (
@@ -240,8 +240,7 @@ def with_layouts(program: Program, chosen: Mapping[Tensor, Layout]) -> Program:
     def natural(node: Node) -> Node:
         if not isinstance(node, Load | Store) or node.tensor not in skewed:
             return node
-        indices = (unwrapped(index, node.tensor, axis) or index for axis, index in enumerate(node.indices))
-        return replace(node, indices=tuple(indices))
+        return replace(node, indices=tuple(as_written(node)))
 
     def visit(node: Node) -> Node:
         match node:
