@@ -363,7 +363,7 @@ class _Outliner:
         if loop.role is Role.PARALLEL:
             body = in_order(levels[-1].body)
             carried = with_carried_rows(body, self.names) if levels[-1].width == 1 else body
-            if lists := literal_lists(carried):
+            if lists := literal_lists(carried, frozenset(level.index for level in levels)):
                 return (self.of_lengths(whole, levels, lists, facts),)
             if carried != body:
                 return (self.nest(nested(levels, carried), facts),)

@@ -32,6 +32,7 @@ from brickwork.ir.nodes import (
     Role,
     Statement,
     Store,
+    Symbol,
     Tensor,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, statements, walk
@@ -58,14 +59,17 @@ class Literal:
     version: str
 
 
-def literal_lists(body: Block) -> list[Literal]:
-    """Return what does as a thread's body for lists of some lengths, in registers; empty if no list can be there."""
+def literal_lists(body: Block, indices: frozenset[Symbol]) -> list[Literal]:
+    """Return what does as a thread's body for lists of some lengths, in registers; empty if no list can be there.
+
+    `indices` are those of the launched loops around: a length that differs between threads has no version.
+    """
     lists = [node.tensor for node in statements(body) if isinstance(node, Local) and not node.values]
     loops = [
         node for node in statements(body) if isinstance(node, For) and any(goes_over(node, each) for each in lists)
     ]
     lengths = [*dict.fromkeys(loop.stop for loop in loops if not isinstance(loop.stop, Constant))]
-    if not lengths or read_symbols(lengths) & assigned_symbols(body) or effects(lengths).loads:
+    if not lengths or read_symbols(lengths) & (assigned_symbols(body) | indices) or effects(lengths).loads:
         return []
     if not all(map(_is_written_out, loops)) or not all(_is_indexed_by(each, body, loops) for each in lists):
         return []

@@ -65,12 +65,21 @@ def from_the_second(x: Tensor, w: Tensor) -> None:
             x[b, 0] += s[j] * w[j]
 
 
+def triangle(x: Tensor, w: Tensor) -> None:
+    for b in range(x.shape[0]):
+        s = [0.0] * (b + 1)
+        for j in range(b + 1):
+            s[j] = w[j % w.shape[0]] * x[b, 0]
+        for j in range(b + 1):
+            x[b, j % x.shape[1]] += s[j]
+
+
 def arguments(rows: int, items: int) -> tuple[Tensor, Tensor]:
     return torch.arange(1.0, 3 * rows + 1).reshape(rows, 3) / 8, torch.arange(1.0, items + 1) / (items + 1)
 
 
 @pytest.mark.parametrize("items", [1, 2, FEW - 1, FEW, FEW + 1, ROOM - 1, ROOM, ROOM + 1])
-@pytest.mark.parametrize("function", [scan, until, anywhere, from_the_second])
+@pytest.mark.parametrize("function", [scan, until, anywhere, from_the_second, triangle])
 def test_lists_of_all_lengths(function: Callable[..., object], items: int) -> None:
     x, w = arguments(2, items)
     same(function, memory(x.tolist()), memory(w.tolist()))
@@ -87,8 +96,8 @@ def test_some_lengths_have_versions(function: Callable[..., object]) -> None:
     assert named <= versions(function)
 
 
-@pytest.mark.parametrize("function", [anywhere, from_the_second])
-def test_places_that_are_no_literals_need_memory(function: Callable[..., object]) -> None:
+@pytest.mark.parametrize("function", [anywhere, from_the_second, triangle])
+def test_places_that_are_no_literals_and_lengths_of_their_own_need_memory(function: Callable[..., object]) -> None:
     assert not any("items" in version for version in versions(function))
 
 
