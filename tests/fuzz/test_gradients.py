@@ -14,7 +14,8 @@ import pytest
 
 from brickwork.transform.autodiff import rules
 from support.fuzz.check import FoundError
-from support.fuzz.check_gradients import examine_gradients
+from support.fuzz.check_gradients import INTERPRETED, WAYS, examine_gradients
+from support.fuzz.check_grid import examine_gradients_in_pieces
 from support.fuzz.check_torch import Limits, examine_through_torch
 from support.fuzz.findings import write
 from support.fuzz.smooth import smooth_case_of_seed
@@ -35,7 +36,7 @@ def examined(seeds, folder):
     for seed in seeds:
         case = small_case(seed)
         try:
-            seen += examine_gradients(case, folder, as_machine_code=seed % BATCH == 2)
+            seen += examine_gradients(case, folder, WAYS if seed % BATCH == 2 else INTERPRETED)
         except FoundError as error:
             path = write(case, folder, error.kind, str(error))
             wrong.append(f"python -m tests.fuzz --gradients --replay {path} --shrink: {error}")
@@ -47,6 +48,11 @@ def test_all_ways_to_differentiate_agree(batch, tmp_path):
     seen, wrong = examined(range(FIRST + batch * BATCH, FIRST + (batch + 1) * BATCH), tmp_path)
     assert not wrong, "\n\n".join(wrong)
     assert seen["compared"] >= BATCH // 3, seen
+
+
+def test_pieces_agree(tmp_path):
+    seen = sum((examine_gradients_in_pieces(small_case(seed), tmp_path) for seed in (2, 9)), Counter())
+    assert seen["compared"] == seen["derivatives: compared"] == 2, seen
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -77,7 +83,7 @@ def test_a_wrong_rule_is_noticed(name, place, tmp_path):
 
 def is_found(case, folder):
     try:
-        examine_gradients(case, folder, as_machine_code=False)
+        examine_gradients(case, folder, INTERPRETED)
     except FoundError:
         return True
     return False

@@ -26,7 +26,7 @@ from support.fuzz.case import Case
 from support.fuzz.check import FoundError, examine
 from support.fuzz.check_contractions import examine_contraction
 from support.fuzz.check_gradients import examine_gradients
-from support.fuzz.check_grid import examine_in_pieces
+from support.fuzz.check_grid import examine_gradients_in_pieces, examine_in_pieces
 from support.fuzz.check_schedules import examine_schedules
 from support.fuzz.check_torch import examine_through_torch
 from support.fuzz.contractions import PANELS, TILES, contraction_of_seed
@@ -58,6 +58,8 @@ def examiner(device: str, widths: Sequence[int], *, gradients: bool = False, con
     """Return what examines a case, or its gradients, for a device; for none, gradients in the interpreter first."""
     if contractions:
         return lambda case, folder: examine_contraction(case, folder, device)
+    if gradients and device == "grid":
+        return examine_gradients_in_pieces
     if gradients and device:
         return lambda case, folder: examine_through_torch(case, folder, device)
     if gradients:

@@ -348,8 +348,11 @@ def _compiled(case: Case, definition: Definition, expected: Outcome, seen: Count
 # ---------------------------------------------------------------- comparing
 
 
-def compare(kind: str, found: Outcome, expected: Outcome, case: Case, where: str = "") -> None:
-    """Raise FoundError unless two runs ended in the same way, and nothing around the tensors was touched."""
+def compare(kind: str, found: Outcome, expected: Outcome, case: Case, where: str = "", *, close: float = 0.0) -> None:
+    """Raise FoundError unless two runs ended in the same way, and nothing around the tensors was touched.
+
+    `close` is how far apart numbers may be, relative to one and to them.
+    """
     if found.outside:
         raise FoundError(f"{kind}: outside", f"{where}: {found.outside}")
     if found.failure is not expected.failure:
@@ -360,7 +363,7 @@ def compare(kind: str, found: Outcome, expected: Outcome, case: Case, where: str
         return
     pairs = zip((*found.memory, *found.results), (*expected.memory, *expected.results), strict=True)
     for number, (left, right) in enumerate(pairs):
-        if not _same(left, right):
+        if not _same(left, right, close):
             raise FoundError(f"{kind}: values", f"{where}: tensor {number} is\n{left}\nnot\n{right}")
 
 
@@ -381,15 +384,16 @@ def _without_place(words: str) -> str:
     return _PLACE.sub("", words)
 
 
-def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
+def _same(one: torch.Tensor, other: torch.Tensor, close: float = 0.0) -> bool:
     if one.shape != other.shape or one.dtype != other.dtype:
         return False
     if one.is_complex():
-        return _same(torch.view_as_real(one), torch.view_as_real(other))
+        return _same(torch.view_as_real(one), torch.view_as_real(other), close)
     left, right = one.double(), other.double()
     if not one.dtype.is_floating_point:
         return torch.equal(one, other)
-    return bool(((left == right) | (left.isnan() & right.isnan())).all())
+    near = (left - right).abs() <= close * (1 + left.abs())
+    return bool(((left == right) | near | (left.isnan() & right.isnan())).all())
 
 
 def _margins(kind: str, found: Outcome, case: Case, where: str) -> None:

@@ -1,14 +1,15 @@
 """What must hold of every differentiable case: reverse mode, forward mode and finite differences agree.
 
 For a direction v of the arguments and weights u of what is written and returned, u (J v) is computed by differences,
-with tangents and with gradients. Derived programs run in the checking interpreter and as machine code.
+with tangents and with gradients. Derived programs run in the checking interpreter and as machine code; or as what
+GPUs are given (`check_grid.py`).
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from brickwork.diagnostics.errors import CompileError
 from brickwork.frontend.definition import Definition, define
 from brickwork.frontend.lower import lower
 from brickwork.ir.nodes import Program
-from brickwork.ir.signature import ArgumentType, Signature
+from brickwork.ir.signature import Signature
 from brickwork.ir.verify import verify_program
 from brickwork.transform.derivation import Backward, Derivation, Forward
 from brickwork.transform.derive import derive
@@ -37,23 +38,32 @@ NEAR = 1e-5
 """How close differences are to them."""
 LARGE = 1e5
 """Derivatives beyond this are not compared: the differences have no digits left."""
+Run = Callable[[Program, list[Any]], Sequence[torch.Tensor]]
+INTERPRETED: Mapping[str, Run] = {"interpreted": interpreted}
+WAYS: Mapping[str, Run] = {**INTERPRETED, "compiled": compiled}
+HERE: Mapping[str, Any] = {}
 
 
-def examine_gradients(case: Case, folder: Path, *, as_machine_code: bool = True) -> Counter[str]:
-    """Compare the derivatives of a case; return what was seen, or raise FoundError."""
+def examine_gradients(
+    case: Case, folder: Path, ways: Mapping[str, Run] = WAYS, options: Mapping[str, Any] = HERE
+) -> Counter[str]:
+    """Compare the derivatives of a case, run in some ways; return what was seen, or raise FoundError.
+
+    `options` are what the signatures of its programs say of the device.
+    """
     seen: Counter[str] = Counter(programs=1)
     definition, arguments = define(case.function(folder)), case.make()
     given = tuple(isinstance(item, torch.Tensor) and item.is_floating_point() for item in arguments)
     types = tuple(map(argument_type, arguments))
     try:
-        program = lower(definition, Signature(types))
+        program = lower(definition, Signature(types, **options))
         point = _Point(definition, program, arguments, case.seed)
         difference, other = point.difference(STEP), point.difference(STEP / 4)
         if not abs(difference) < LARGE or abs(difference - other) > NEAR * (1 + abs(difference)):
             seen["no fair test"] += 1
             return seen
         forward, backward = (
-            _derived(program, derivation, (*types, *map(argument_type, added)))
+            _derived(program, derivation, Signature((*types, *map(argument_type, added)), **options))
             for derivation, added in (
                 (Forward(given), point.direction),
                 (Backward(given, (True,) * len(point.results)), [*point.weights, *point.results]),
@@ -65,9 +75,7 @@ def examine_gradients(case: Case, folder: Path, *, as_machine_code: bool = True)
     except FAILURES as error:
         seen[f"fails with {type(error).__name__}"] += 1
         return seen
-    for way, run in {"interpreted": interpreted, "compiled": compiled}.items():
-        if way == "compiled" and not as_machine_code:
-            continue
+    for way, run in ways.items():
         tangents = run(forward, [*map(copy, arguments), *point.direction])
         gradients = run(backward, [*map(copy, arguments), *point.weights, *point.results])
         found = (_product(tangents, point.weights), _product(gradients, point.direction))
@@ -80,8 +88,8 @@ def examine_gradients(case: Case, folder: Path, *, as_machine_code: bool = True)
     return seen
 
 
-def _derived(program: Program, derivation: Derivation, types: tuple[ArgumentType, ...]) -> Program:
-    result = derive(program, derivation, Signature(types))
+def _derived(program: Program, derivation: Derivation, signature: Signature) -> Program:
+    result = derive(program, derivation, signature)
     verify_program(result)
     return result
 

@@ -6,17 +6,20 @@ After a check that fails they go on, as they do there (`support/launches.py`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
+
+import torch
 
 from brickwork.diagnostics.errors import CompileError, RaceError
 from brickwork.frontend.definition import Definition, define
 from brickwork.frontend.lower import lower
 from brickwork.frontend.reference import python_function as in_python
-from brickwork.ir.nodes import Launch, Role
+from brickwork.ir.nodes import Launch, Program, Role
 from brickwork.ir.signature import NARROW_SIZE, Signature
 from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
@@ -28,6 +31,7 @@ from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.schedule import grid, long_sums, register_tile, shared_work
 from support.fuzz.case import Case, NumberArgument
 from support.fuzz.check import agreed_outcome, compare, is_small
+from support.fuzz.check_gradients import CLOSE, examine_gradients
 from support.fuzz.execute import FAILURES, in_interpreter, outcome, rewritten, signature_of
 from support.launches import as_launched
 
@@ -38,14 +42,17 @@ FREE = replace(GPU, launch_ns=0)
 """Launches cost nothing there."""
 
 
-def examine_in_pieces(case: Case, folder: Path) -> Counter[str]:
-    """Run the pieces of a case in the interpreter; return what was seen, or raise FoundError."""
+def examine_in_pieces(case: Case, folder: Path, *, close: float = 0.0) -> Counter[str]:
+    """Run the pieces of a case in the interpreter; return what was seen, or raise FoundError.
+
+    `close` is how far numbers may be apart: sums have another order there.
+    """
     seen: Counter[str] = Counter(programs=1)
     with _small_pieces():
         try:
             definition = define(case.function(folder))
             program = lower(definition, _signature(case, definition))
-            pieces, made = schedule_program(program, (FEW, FREE, GPU, GPU)[case.seed % 4])
+            pieces, made = schedule_program(program, _target(case))
         except (CompileError, RaceError):
             seen["refused"] += 1
             return seen
@@ -60,9 +67,35 @@ def examine_in_pieces(case: Case, folder: Path) -> Counter[str]:
         expected = agreed
         found = outcome(as_launched(in_interpreter(pieces), FAILURES), case)
         if found.failure is None or expected.failure is None:
-            compare("pieces", found, expected, case)
+            compare("pieces", found, expected, case, close=close)
         seen["compared"] += 1
     return seen
+
+
+def examine_gradients_in_pieces(case: Case, folder: Path) -> Counter[str]:
+    """Do so with a case, and with its derivatives; they are compared as `check_gradients` does."""
+    seen = examine_in_pieces(case, folder, close=CLOSE)
+
+    def run(program: Program, arguments: list[Any]) -> Sequence[torch.Tensor]:
+        with _small_pieces():
+            pieces, _ = schedule_program(program, _target(case))
+        verify_program(pieces)
+        return as_launched(in_interpreter(pieces), FAILURES)(*arguments)
+
+    easy = _is_easy(case)
+    found = examine_gradients(case, folder, {"pieces": run}, {"device": "cuda", "narrow": easy, "aligned": easy})
+    return seen + Counter({f"derivatives: {name}": count for name, count in found.items()})
+
+
+def _target(case: Case) -> Target:
+    return (FEW, FREE, GPU, GPU)[case.seed % 4]
+
+
+def _is_easy(case: Case) -> bool:
+    """Whether a case's arguments are called aligned and narrow: half of them are."""
+    numbers = [item.value for item in case.arguments if isinstance(item, NumberArgument)]
+    numbers = [value for value in numbers if isinstance(value, int | float)]
+    return case.seed % 2 == 0 and all(abs(value) < NARROW_SIZE for value in numbers)
 
 
 def _signature(case: Case, definition: Definition) -> Signature:
@@ -70,9 +103,7 @@ def _signature(case: Case, definition: Definition) -> Signature:
 
     Two of three are for the values of their small rates, as calls are.
     """
-    numbers = [item.value for item in case.arguments if isinstance(item, NumberArgument)]
-    numbers = [value for value in numbers if isinstance(value, int | float)]
-    easy = case.seed % 2 == 0 and all(abs(value) < NARROW_SIZE for value in numbers)
+    easy = _is_easy(case)
     found = replace(signature_of(case, may_alias=case.shares), device="cuda", narrow=easy, aligned=easy)
     if case.seed % 3 == 0:
         return found
