@@ -3,7 +3,8 @@
 `--device cuda` runs them on GPUs, `--device grid` runs what would run there in the interpreter, and `--device
 schedules` runs them by random legal schedules on this processor. `--gradients` compares
 the derivatives of programs that have some, with `--device grid` as they would run on a GPU; with `--device cpu` or
-`cuda` they are operators, which must pass torch's gradcheck and gradgradcheck, and vmap. `--kind contractions` writes sums of products, which plain Python runs, too;
+`cuda` they are operators, which must pass torch's gradcheck and gradgradcheck, and vmap. `--kind contractions` writes
+sums of products, which plain Python runs, too;
 with `--device grid` some of their kernels are assembled. `--replay FILE` and `--show SEED` look at one. No program is
 begun after `--seconds`. The exit status is 1 if two ways to run a program differ; each finding is a file that
 `--replay` takes.
