@@ -1,8 +1,8 @@
 """Loops whose only conflicts are updates of elements by one commuting operator: `hist[index[i]] += 1`.
 
-Such iterations may run at once if each update is one indivisible step. Invariant: in the loop nothing else writes the
-updated tensors, and elements that are read are others than those that are updated, in whatever iterations. The sum of
-floats then depends on the order, which is not fixed.
+Such iterations may run at once if each update is one indivisible step. Invariant: elements that are read, or stored
+otherwise, are others than those that are updated, in whatever iterations. The sum of floats then depends on the order,
+which is not fixed.
 """
 
 from __future__ import annotations
@@ -123,16 +123,22 @@ def _operators(loop: For) -> Iterator[tuple[Tensor, Operator]]:
 
 @legality
 def is_updated(loop: Loop, facts: Facts, tensor: Tensor) -> bool:
-    """Whether a loop does nothing with a tensor but update elements by one operator, and read others than these."""
-    found = [_update(store, values) for store, values in _stores(loop.node.body) if store.tensor == tensor]
-    updates = [item for item in found if item is not None]
-    if len(updates) < len(found) or len({item.operator for item in updates}) != 1:
+    """Whether a loop updates elements of a tensor by one operator, and what else it does to it is of no matter to that.
+
+    It may read and store other elements, each iteration its own.
+    """
+    found = [(store, _update(store, values)) for store, values in _stores(loop.node.body) if store.tensor == tensor]
+    updates = {store.access: item for store, item in found if item is not None}
+    if len({item.operator for item in updates.values()}) != 1:
         return False
-    own = {item.element.access for item in updates}
+    own = {item.element.access for item in updates.values()}
     accesses = [item for item in facts.model.accesses if item.tensor == tensor and loop in item.loops]
-    reads = [item for item in accesses if not item.store and item.number not in own]
-    writes = [item for item in accesses if item.store]
-    return not any(may_touch(facts, loop, read, write) for read in reads for write in writes)
+    writes = [item for item in accesses if item.store and item.number in updates]
+    others = tuple(item for item in accesses if item.number not in own and item.number not in updates)
+    if any(may_touch(facts, loop, other, write) for other in others for write in writes):
+        return False
+    alone = Facts(replace(facts.model, accesses=others), facts.solver, facts.bounds)
+    return not any(item.store for item in others) or find_race(alone, loop, may_alias=False) is None
 
 
 def updates_in(block: Block) -> Iterator[tuple[Store, tuple[str, Expression] | None]]:
@@ -149,9 +155,7 @@ def with_updates(loop: For, tensors: Collection[Tensor]) -> For:
         if not isinstance(node, Store) or node.tensor not in tensors or node.combine is not None:
             return node
         update = updates[id(node)]
-        if update is None:
-            raise TypeError("only an update can be made indivisible")
-        return replace(node, value=update[1], combine=OPERATORS[update[0]])
+        return node if update is None else replace(node, value=update[1], combine=OPERATORS[update[0]])
 
     return rewrite(loop, visit)
 

@@ -157,6 +157,14 @@ def test_other_rows_may_be_read():
     assert rows(read_row=following, after=(store(X, (J,), load(PLANE, J, 0)),)) == (True, (PLANE,))
 
 
+def test_other_rows_may_be_stored_into_by_each_iteration_for_itself():
+    following = op("add", J, 1)
+    assert rows(store(PLANE, (following, I), HALF), read_row=following) == (True, (PLANE,))
+    assert rows(store(PLANE, (following, 0), HALF), read_row=following) == (False, ())
+    moved = store(PLANE, (following, I), load(PLANE, following, op("add", I, 1)))
+    assert rows(moved, read_row=following) == (False, ())
+
+
 def test_what_is_updated_is_not_read_and_copies_have_no_other_rows():
     following = op("add", J, 1)
     assert rows(read_row=J) == (False, ())

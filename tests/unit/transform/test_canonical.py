@@ -204,13 +204,6 @@ def it_is_multiplied(x: Tensor, y: Tensor) -> None:
         p = p * 2 - 1 + i
 
 
-def it_is_taken_from(x: Tensor, y: Tensor) -> None:
-    p = 1
-    for i in range(5):
-        y[p] = x[i]
-        p = 4 - p
-
-
 def it_is_set_in_an_inner_loop(m: Tensor, y: Tensor) -> None:
     p = 0
     for i in range(m.shape[0]):
@@ -316,7 +309,6 @@ STAYING = [
     (a_step_that_grows, (X, Y)),
     (a_step_that_is_an_element, (X, Y, K)),
     (it_is_multiplied, (X, Y)),
-    (it_is_taken_from, (X, Y)),
     (it_is_set_in_an_inner_loop, (M, Y)),
     (left_and_read_after, (X, Y)),
     (the_limit_changes, (X, Y)),

@@ -12,12 +12,14 @@
                                              h = h << bit_length(...)
 
 A counter that is doubled or halved is the number that it begins with, shifted. A variable counts along if each
-iteration adds the same integer to it, once, in the body of the loop itself. Invariant: a loop that gets an index ends
-after as many iterations as it counts, or because something fails.
+iteration adds the same integer to it, once, in the body of the loop itself. So does one that has two values in turn
+(`now = 1 - now`, `now, then = then, now`), by the parity of the index. Invariant: a loop that gets an index ends after
+as many iterations as it counts, or because something fails.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from brickwork.analysis.scalars import NONE, Symbols, live_after_loops
@@ -28,7 +30,7 @@ from brickwork.ir.nodes import Assign, Block, Constant, Expression, For, Stateme
 from brickwork.ir.walk import rewrite_statements, statements
 from brickwork.legality import legality
 from brickwork.transform.canonical.copies import substituted
-from brickwork.transform.canonical.steps import SCALING, SHIFTING, Step, is_fixed, limits, step_of
+from brickwork.transform.canonical.steps import SCALING, SHIFTING, Step, is_fixed, limits, step_of, turns_of
 from brickwork.transform.scratch import Names
 
 
@@ -41,8 +43,8 @@ def count(block: Block, names: Names) -> Block:
     def visit(statement: Statement) -> Block:
         if isinstance(statement, While) and (made := _with_index(statement, names)) is not None:
             statement, *rest = made
-            return (*_counted(statement, NONE), *rest) if isinstance(statement, For) else made
-        return _counted(statement, live[statement.index]) if isinstance(statement, For) else (statement,)
+            return (*_counted(statement, NONE, names), *rest) if isinstance(statement, For) else made
+        return _counted(statement, live[statement.index], names) if isinstance(statement, For) else (statement,)
 
     return rewrite_statements(block, visit)
 
@@ -55,7 +57,7 @@ def _may_count(loop: For | While) -> bool:
 
 
 @legality
-def _counted(loop: For, live: Symbols) -> Block:
+def _counted(loop: For, live: Symbols, names: Names) -> Block:
     """Return a loop with sums with its index in place of the variables that count along.
 
     `live` are variables that are read after it. Where it may be left, no sum is known of them.
@@ -65,33 +67,40 @@ def _counted(loop: For, live: Symbols) -> Block:
     left = effects(loop.body).breaks
     after: list[Statement] = []
     for symbol in dict.fromkeys(item.symbol for item in loop.body if isinstance(item, Assign)):
-        step = step_of(loop, symbol) if symbol.dtype is INT64 and not (left and symbol in live) else None
-        if step is not None:
-            after.append(_total(loop, step))
+        one = step_of(loop, symbol) if symbol.dtype is INT64 else None
+        steps = turns_of(loop, symbol) if one is None and symbol.dtype is INT64 else (one,) if one else ()
+        if steps and not (left and any(step.symbol in live for step in steps)):
+            after += _totals(loop, steps, names)
             begun = build.sub(build.read(loop.index), loop.start)
-            loop = replace(loop, body=_summed(loop.body, step, *_sums(step, begun)))
+            loop = replace(loop, body=_summed(loop.body, *((step, *_sums(step, begun)) for step in steps)))
     return (loop, *after)
 
 
-def _total(loop: For, step: Step) -> Assign:
-    """Return the statement that adds what all iterations add."""
-    total = build.mul(build.iterations(loop.start, loop.stop), step.by)
-    return Assign(symbol=step.symbol, value=build.add(build.read(step.symbol), total), loc=loop.loc)
-
-
-def _summed(body: Block, step: Step, before: Expression, after: Expression) -> Block:
-    """Return a body without the step, and with what the variable is before and after it."""
+def _totals(loop: For, steps: Sequence[Step], names: Names) -> Block:
+    """Return the statements that give variables what they are after all iterations."""
+    number = build.iterations(loop.start, loop.stop)
+    *swapped, last = steps
+    copies = {step.symbol: names.symbol(step.symbol.name, INT64) for step in swapped}
     return (
-        *(substituted(item, {step.symbol: before}) for item in body[: step.place]),
-        *(substituted(item, {step.symbol: after}) for item in body[step.place + 1 :]),
+        *(Assign(symbol=copies[step.symbol], value=step.value(number), loc=loop.loc) for step in swapped),
+        Assign(symbol=last.symbol, value=last.value(number), loc=loop.loc),
+        *(Assign(symbol=symbol, value=build.read(copy), loc=loop.loc) for symbol, copy in copies.items()),
+    )
+
+
+def _summed(body: Block, *steps: tuple[Step, Expression, Expression]) -> Block:
+    """Return a body without these steps, and with what the variables are before and after them."""
+    places = {step.place for step, _, _ in steps}
+    return tuple(
+        substituted(item, {step.symbol: before if at < step.place else after for step, before, after in steps})
+        for at, item in enumerate(body)
+        if at not in places
     )
 
 
 def _sums(step: Step, begun: Expression) -> tuple[Expression, Expression]:
     """Return what a variable is before and after its step where so many iterations have been."""
-    turns = (begun, build.add(begun, build.integer(1)))
-    before, after = (build.add(build.read(step.symbol), build.mul(number, step.by)) for number in turns)
-    return before, after
+    return step.value(begun), step.value(build.add(begun, build.integer(1)))
 
 
 # ---------------------------------------------------------------- loops that get an index
@@ -139,7 +148,7 @@ def _shifted(loop: While, names: Names) -> Block | None:
             index=index,
             start=build.integer(0),
             stop=turns,
-            body=(first, *_summed(loop.body, step, build.read(level), after)),
+            body=(first, *_summed(loop.body, (step, build.read(level), after))),
             loc=loop.loc,
         )
         return (made, Assign(symbol=counter, value=shifted(build.read(counter), turns), loc=loop.loc))
@@ -189,4 +198,4 @@ def _for(loop: While, step: Step, by: int, limit: Expression, names: Names) -> B
         turns = build.apply("floordiv", build.add(way, build.integer(abs(by) - 1)), build.integer(abs(by)))
         made = replace(made, stop=turns)
         before, after = _sums(step, build.read(index))
-    return (replace(made, body=_summed(loop.body, step, before, after)), _total(made, step))
+    return (replace(made, body=_summed(loop.body, (step, before, after))), *_totals(made, (step,), names))
