@@ -444,6 +444,25 @@ def _sweeps(writer: Writer) -> None:
     writer.close(len(loops))
 
 
+def _buffers(writer: Writer) -> None:
+    """Rows that are read and written in turn; not all that change in a loop have two values."""
+    pick = writer.scope.pick
+    array = some(writer, 2, 2, written=True)
+    loops = [over(writer, each) for each in array.sizes[:-2]]
+    writer.line(pick(("p, q = 0, 1", "p, q = 1, 0", "p, q = 0, 0")))
+    turns = pick((2, 3, 4))
+    turn = writer.open(Head(f"range({turns})", (0, turns - 1), turns))
+    column = over(writer, array.sizes[-1])
+    row, other = Whole("p", _ANY), Whole(pick(("q", "(1 - p)", "(p ^ 1)")), _ANY)
+    one, two = (element(writer, array, [*loops, each, column]) for each in (row, other))
+    near = element(writer, array, [*loops, row, column.shifted(-1)])
+    writer.guarded(f"{two} {pick(('=', '+='))} ({one} + {near}) % 7")
+    writer.close(1)
+    step = pick(("p, q = q, p", "p, q = q, p", "p = 1 - p", "p ^= 1", "q = 1 - p; p = q", "p, q = q, p + 0", "p = q"))
+    writer.line(pick((step, step, step, f"if {turn.text} > 0: {step}") if ";" not in step else (step,)))
+    writer.close(1 + len(loops))
+
+
 def _optional(writer: Writer) -> None:
     """An argument that may be None."""
     if writer.scope.optional is None:
@@ -539,6 +558,7 @@ _PATTERNS: tuple[Callable[[Writer], None], ...] = (
     _counted,
     _flat,
     _sweeps,
+    _buffers,
     _borders,
     _borders,
     _lists,

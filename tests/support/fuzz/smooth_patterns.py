@@ -22,7 +22,7 @@ def smooth_pattern(writer: SmoothWriter) -> None:
     source = writer.scope.pick(planes)
     writer.scope.guardable = False
     patterns = (_softmax, _online, _recurrence, _scores, _causal, _overwritten, _means, _extremes)
-    patterns += (_states, _scratch, _scattered, _sweeps, _flat, _flat, _pairs)
+    patterns += (_states, _scratch, _scattered, _sweeps, _buffers, _flat, _flat, _pairs)
     writer.scope.pick(patterns)(writer, source)
     writer.scope.guardable = True
 
@@ -250,3 +250,26 @@ def _sweeps(writer: SmoothWriter, source: Array) -> None:
         writer.level -= 1
         with writer.loop(j, Whole("8", (8, 8))):
             writer.add(f"{kept}[{j}] * {kept}[{j}]")
+
+
+def _buffers(writer: SmoothWriter, source: Array) -> None:
+    """Two rows, of which each is made of the other in turn."""
+    i, j, kept, now, then, far = (writer.name() for _ in range(6))
+    pick = writer.scope.pick
+    with writer.loop(i, source.sizes[0]):
+        writer.line(f"{kept} = torch.zeros((2, 6), dtype=torch.float64)")
+        with writer.loop(j, source.sizes[1]):
+            writer.line(f"{kept}[0, {j} % 6] += {source.name}[{i}, {j}]")
+        writer.line(f"{now}, {then}, {far} = 0, 1, 1")
+        writer.line(f"while {far} < {pick((2, 5, 6))}:")
+        writer.level += 1
+        with writer.loop(j, Whole("6", (6, 6))):
+            writer.line(f"{kept}[{then}, {j}] = {kept}[{now}, {j}] * {writer.element()}")
+            writer.line(f"if {j} >= {far}:")
+            writer.line(f"    {kept}[{then}, {j}] += {kept}[{now}, {j} - {far}]")
+        swap, turn = f"{now}, {then} = {then}, {now}", f"{now} = 1 - {now}"
+        writer.line(pick((swap, f"{turn}; {then} = 1 - {then}", f"{now} ^= 1; {then} ^= 1")))
+        writer.line(f"{far} {pick(('*= 2', '+= 2'))}")
+        writer.level -= 1
+        with writer.loop(j, Whole("6", (6, 6))):
+            writer.add(f"{kept}[{now}, {j}] * {kept}[{now}, {j}]")
