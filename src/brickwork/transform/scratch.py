@@ -35,10 +35,10 @@ from brickwork.ir.nodes import (
     Store,
     Symbol,
     Tensor,
-    TensorType,
     joined_together,
     parameter_tensors,
 )
+from brickwork.ir.tensor_types import type_of
 from brickwork.ir.walk import NodeType, assigned_symbols, read_symbols, rewrite, walk
 from brickwork.records import dataclass
 
@@ -56,8 +56,7 @@ class Names:
 
     def tensor(self, name: str, dtype: DType, *sizes: int | Expression) -> tuple[Tensor, Allocate]:
         """Return a new tensor, and what allocates it."""
-        rank = len(sizes)
-        tensor = Tensor(name, next(self.tensors), TensorType(dtype, rank, contiguous=True, unit_axis=rank - 1))
+        tensor = Tensor(name, next(self.tensors), type_of(dtype, len(sizes), dense=True))
         extents = tuple(build.integer(size) if isinstance(size, int) else size for size in sizes)
         return tensor, Allocate(tensor=tensor, sizes=extents)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable
 
@@ -14,6 +15,7 @@ from brickwork.ir.nodes import Launch, Local
 from brickwork.ir.walk import walk
 from brickwork.transform.pipeline import schedule_kernel
 from brickwork.transform.privatise import scratch_of
+from brickwork.transform.scratch import Names
 from support.lowering import memory, program_of
 from support.scheduling import AVX2, agree
 
@@ -109,3 +111,10 @@ def test_iterations_have_copies_of_what_each_fills_whole(function: Callable[...,
     source = schedule_kernel(kernel, AVX2, scratch=scratch_of(program)).source
     assert sum(isinstance(node, Local) for node in walk(source.body)) == COPIES[function]
     agree(function, *arguments(7), target=AVX2)
+
+
+def test_one_element_has_no_neighbours():
+    names = Names(*(itertools.count() for _ in range(3)))
+    alone, row = (names.tensor("w", FLOAT64, *sizes)[0].type for sizes in ((), (3,)))
+    assert alone.neighbours is None
+    assert row.neighbours == 0
