@@ -3,7 +3,9 @@
 1. coalesce: temporaries of simultaneous assignments go, so that a statement assigns what the user assigned.
 2. without_carried_copies: sums over several loops are one variable's.
 3. propagate_copies: what repeats a variable or a literal becomes that; loops then start where the literal says.
-4. count: loops that count become loops with an index, and variables that count along become sums with it. Inner
+4. with_best_values, which looks for temporaries and leaves them to be taken out.
+   with_ends: loops that nothing leaves any more count.
+   count: loops that count become loops with an index, and variables that count along become sums with it. Inner
    loops come first: what they add in all is what an iteration of the loop around them adds.
 5. propagate_copies again: the sums begin with what the variables began with.
 6. without_dead_assignments: what nothing reads any more.
@@ -21,8 +23,9 @@ import re
 from collections.abc import Collection
 from dataclasses import replace
 
-from brickwork.ir.nodes import Assign, Kernel, Launch, Node, Program
+from brickwork.ir.nodes import Assign, Break, Kernel, Launch, Node, Program
 from brickwork.ir.walk import rewrite, statements
+from brickwork.transform.canonical.best_values import with_best_values
 from brickwork.transform.canonical.carried_copies import without_carried_copies
 from brickwork.transform.canonical.choices import without_choices
 from brickwork.transform.canonical.coalesce import coalesce
@@ -31,6 +34,7 @@ from brickwork.transform.canonical.counting import count
 from brickwork.transform.canonical.dead import without_dead_assignments
 from brickwork.transform.canonical.digits import nests_of_digits
 from brickwork.transform.canonical.divisors import without_sure_checks
+from brickwork.transform.canonical.ends import with_ends
 from brickwork.transform.canonical.live_ranges import with_own_ranges
 from brickwork.transform.canonical.places import fold_indices
 from brickwork.transform.canonical.sizes import name_sizes
@@ -56,8 +60,9 @@ def canonical(program: Program, *, sizes: bool = False, given: str = "") -> Prog
 def canonical_kernel(kernel: Kernel, names: Names, named: Collection[str] = ()) -> Kernel:
     """Return a kernel in canonical form, but for loops that are to keep their names."""
     body = kernel.body
-    if any(isinstance(node, Assign) for node in statements(body)):
+    if any(isinstance(node, Assign | Break) for node in statements(body)):
         body = propagate_copies(without_carried_copies(coalesce(body)))
+        body = with_ends(with_best_values(body, names))
         body = without_dead_assignments(propagate_copies(count(body, names)))
     body = with_own_ranges(fold_indices(without_choices(without_sure_checks(body))), names)
     nests = nests_of_digits(body, kernel.facts, names, named)

@@ -1,0 +1,125 @@
+"""Searches that keep the place of their best value alone keep the value, too."""
+
+# pyright: basic
+from __future__ import annotations
+
+from itertools import product
+from math import nan
+
+import pytest
+
+from brickwork.ir import build
+from brickwork.ir.dtypes import BOOL, FLOAT32, INT64
+from brickwork.ir.interpret import run_kernel
+from brickwork.ir.nodes import Break, Load, Tensor, TensorType
+from brickwork.ir.walk import walk
+from brickwork.transform.canonical.best_values import with_best_values
+from brickwork.transform.scratch import names_of
+from support.lowering import memory
+from support.written import check, kernel, let, load, loop, op, store, symbol, when
+
+X = Tensor("x", 0, TensorType(FLOAT32, 1, contiguous=True, unit_axis=0))
+Y = Tensor("y", 1, TensorType(INT64, 1, contiguous=True, unit_axis=0))
+FLAGS = Tensor("flags", 2, TensorType(BOOL, 1, contiguous=True, unit_axis=0))
+N, I, J, AT, T = (symbol(name) for name in ("n", "i", "j", "at", "t"))
+V = symbol("v", FLOAT32)
+AFTER = store(Y, (0,), build.read(AT))
+ROWS = [
+    *product([-1.0, 0.5, 2.0], repeat=4),
+    [nan, 1.0, 0.0, 2.0],
+    [0.0, nan, -1.0, nan],
+    [nan, nan, nan, nan],
+]
+KEPT = load(X, AT)
+
+
+def run(block, row, count):
+    """Return what a block stores of a search through so many elements of a row."""
+    places = memory([-5, 7], INT64)
+    flags = memory([row[place] != 2.0 for place in range(4)], BOOL)
+    run_kernel(kernel((X, Y, FLAGS), *block, scalars=(N,)), [memory(list(row)), places, flags], (count,))
+    return list(places.data)
+
+
+def kept(*block):
+    """Whether a block keeps values, too; it does the same in any case."""
+    made = with_best_values(block, names_of(block, 1))
+    for row in ROWS:
+        assert [run(block, row, count) for count in range(5)] == [run(made, row, count) for count in range(5)]
+    return made != block
+
+
+def search(condition, *more, first=0, before=()):
+    """Return a search that notes an index where a condition holds."""
+    return let(AT, first), loop(J, 0, N, *before, when(condition, (let(AT, J), *more))), AFTER
+
+
+@pytest.mark.parametrize("compare", ["lt", "le", "gt", "ge", "eq", "ne"])
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_places_of_extremes_have_their_values_kept(compare, mirrored):
+    sides = (KEPT, load(X, J)) if mirrored else (load(X, J), KEPT)
+    assert kept(*search(op(compare, *sides))) == (compare not in {"eq", "ne"})
+
+
+def test_values_are_of_any_elements_that_stay():
+    wrapped = build.select(op("lt", T, 0), op("add", T, 4), build.read(T))
+    assert kept(*search(op("gt", load(X, J), load(X, wrapped)), before=(let(T, AT),)))
+    assert kept(*search(op("gt", load(X, J), load(X, wrapped)), before=(let(T, AT),), first=-1))
+    assert kept(*search(op("gt", op("abs", load(X, J)), op("abs", KEPT)), first=2))
+    assert kept(*search(op("gt", V, KEPT), before=(let(V, load(X, J)),)))
+    both = op("logical_and", op("lt", J, 3), op("gt", load(X, J), KEPT))
+    assert kept(*search(both, store(Y, (1,), build.read(J))))
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        op("gt", load(X, J), load(X, 0)),  # That is no search.
+        op("gt", load(X, J), load(X, op("sub", 3, AT))),
+        op("gt", op("abs", load(X, J)), KEPT),
+        op("gt", *(load(X, op("minimum", op("mul", place, J), 3)) for place in (J, AT))),
+        op("gt", J, AT),  # It has no element.
+        op("gt", load(FLAGS, J), load(FLAGS, AT)),
+        op("logical_or", op("lt", J, 2), op("gt", load(X, J), KEPT)),
+        op("gt", load(X, J), load(X, build.select(op("gt", AT, 0), build.read(AT), build.integer(0)))),
+    ],
+)
+def test_other_conditions_are_left_as_they_are(condition):
+    assert not kept(*search(condition))
+
+
+def test_what_else_happens_to_places_or_elements_is_seen():
+    better = op("gt", load(X, J), KEPT)
+    assert not kept(*search(better, store(X, (0,), build.constant(1.0, FLOAT32))))
+    assert not kept(*search(better, let(AT, 0)))
+    assert not kept(let(AT, 0), loop(J, 0, N, when(better, (let(AT, op("minimum", op("add", J, 1), 3)),))), AFTER)
+    assert not kept(let(AT, 0), loop(J, 0, N, when(better, (let(AT, J),), (let(AT, 3),))), AFTER)
+    assert not kept(let(AT, 0), loop(J, 0, N, when(better, (let(AT, J),)), when(op("eq", J, 2), (let(AT, 1),))), AFTER)
+    # Which place it is changes in between, too.
+    moved = op("gt", *(load(X, op("minimum", op("add", place, T), 3)) for place in (J, AT)))
+    changed = (when(moved, (let(AT, J),)), let(T, op("minimum", J, 1)))
+    assert not kept(let(AT, 3), let(T, 0), loop(J, 0, N, *changed), AFTER)
+
+
+@pytest.mark.parametrize(
+    "first", [check(op("lt", J, 9)), when(op("ge", J, 2), (Break(),)), loop(I, 0, 1), store(Y, (1,), build.read(J))]
+)
+def test_an_element_is_read_first_only_where_the_first_iteration_reads_it(first):
+    block = (let(AT, 0), loop(J, 0, N, first, when(op("gt", load(X, J), KEPT), (let(AT, J),))), AFTER)
+    assert with_best_values(block, names_of(block, 1)) == block
+
+
+def test_a_search_under_a_condition_reads_nothing_before():
+    inner = when(op("gt", load(X, J), KEPT), (let(AT, J),))
+    assert not kept(let(AT, 0), loop(J, 0, N, when(load(FLAGS, J), (inner,))), AFTER)
+
+
+def test_elements_keep_their_numbers():
+    block = search(op("gt", load(X, J), KEPT))
+    numbers = [node.access for made in (block, with_best_values(block, names_of(block, 1))) for node in _loads(made)]
+    assert len(numbers) == 4
+    assert len({*numbers}) == 2
+
+
+def _loads(block):
+    return [node for node in walk(block) if isinstance(node, Load)]
