@@ -221,10 +221,19 @@ class GridPlanner(SharingPlanner):
 
     def access_cost(self, access: Access, vectors: set[Symbol]) -> float:
         """Return about how long neighbouring threads take for an access: each for its own where they set out apart."""
+        scale = 2.0 if access.store else 1.0
+        cost = access_cost(access, vectors)
         for loop, distance in setting_out(access, vectors):
             if distance is None or not distance.is_constant or self.lengths.comes_from_data(loop):
-                return 2.0 if access.store else 1.0
-        return access_cost(access, vectors)
+                return scale
+            # Where limits say where they begin, neighbours do so at neighbours for the most part.
+            atom = next(around.atom for around in access.loops if around.node is loop)
+            moved = [place for place, axis in enumerate(access.axes) if moves_with(axis.value, atom)]
+            if moved != [access.tensor.type.neighbours]:
+                return scale
+            step = access.axes[moved[0]].value.factor((atom,)) * (distance.constant or 1)
+            cost = max(cost, scale * NEIGHBOUR if abs(step) == 1 else scale / 2)
+        return cost
 
     def shared_cost(self, access: Access, vectors: set[Symbol]) -> float:
         """Return about how long an access takes if threads of a block share these loops out."""
