@@ -1,5 +1,6 @@
 """What must hold of every case scheduled for a GPU, without one: in the interpreter the pieces do as Python does.
 
+Their kernels, and the host program that launches them, are written as LLVM, too, which nothing runs.
 After a check that fails they go on, as they do there (`support/launches.py`).
 """
 
@@ -10,11 +11,16 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
+import llvmlite.binding
 import torch
 
+from brickwork.codegen.builder import FailureSite, Module
+from brickwork.codegen.device import emit_device_kernel
+from brickwork.codegen.entry import emit_entry
+from brickwork.codegen.support import kernel_cell
 from brickwork.diagnostics.errors import CompileError, RaceError
 from brickwork.frontend.definition import Definition, define
 from brickwork.frontend.lower import lower
@@ -24,6 +30,7 @@ from brickwork.ir.signature import NARROW_SIZE, Signature
 from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
 from brickwork.pytorch.arguments import with_values
+from brickwork.target.cpu import host_target
 from brickwork.target.cuda import cuda_target
 from brickwork.target.target import Target
 from brickwork.transform import ranks, replicate_reductions, split_recurrences, split_reductions, split_rows
@@ -56,7 +63,7 @@ def examine_in_pieces(case: Case, folder: Path, *, close: float = 0.0) -> Counte
         except (CompileError, RaceError):
             seen["refused"] += 1
             return seen
-        verify_program(pieces)
+        _write(pieces, _target(case))
         before = {node.kernel.name: node.kernel for node in walk(program.body) if isinstance(node, Launch)}
         for name in {name for item in made for name in rewritten(before.get(item.source.name), item.source)}:
             seen[f"programs with {name}"] += 1
@@ -79,12 +86,26 @@ def examine_gradients_in_pieces(case: Case, folder: Path) -> Counter[str]:
     def run(program: Program, arguments: list[Any]) -> Sequence[torch.Tensor]:
         with _small_pieces():
             pieces, _ = schedule_program(program, _target(case))
-        verify_program(pieces)
+        _write(pieces, _target(case))
         return as_launched(in_interpreter(pieces), FAILURES)(*arguments)
 
     easy = _is_easy(case)
     found = examine_gradients(case, folder, {"pieces": run}, {"device": "cuda", "narrow": easy, "aligned": easy})
     return seen + Counter({f"derivatives: {name}": count for name, count in found.items()})
+
+
+def _write(program: Program, target: Target) -> None:
+    """Verify a program, and write it as LLVM, which takes it."""
+    verify_program(program)
+    kernels = [node.kernel for node in walk(program.body) if isinstance(node, Launch)]
+    failures: list[FailureSite] = []
+    device, entry = Module(failures=failures), Module(failures=failures)
+    for kernel in kernels:
+        emit_device_kernel(device, kernel, target)
+    cells = {kernel.name: kernel_cell(number) for number, kernel in enumerate(kernels)}
+    emit_entry(entry, program, cells, host_target(), target)
+    for module in (device, entry):
+        cast("Any", llvmlite.binding).parse_assembly(module.text()).verify()
 
 
 def _target(case: Case) -> Target:
