@@ -92,12 +92,11 @@ def promote_under_conditions(kernel: Kernel, apart: Apart, plain: Kernel) -> Ker
 def _wrong(kernel: Kernel, taken: _Taken, plain: Kernel) -> frozenset[tuple[Symbol, int]]:
     """Return which of the elements that were taken from loops may not exist, or make a loop around dependent."""
     analysis, before = (find_updates(each, analyse(each)) for each in (kernel, plain))
-    kept = {node.access for node in walk(kernel.body) if isinstance(node, Load | Store)}
     missing = {
         access
         for (access, axis), verdict in analysis.bounds.items()
         if verdict.bound is Bound.CHECKED or not {*verdict.guard} <= {*before.bounds[access, axis].guard}
-    } & kept
+    }
     loops = [loop for loop in statements(kernel.body) if isinstance(loop, For)]
     within = {loop.index: {loop.index, *assigned_symbols(loop.body)} for loop in loops}
     worse = {

@@ -1,5 +1,6 @@
 """Loops over the members of groups are two where a factor is the same for a group."""
 
+# pyright: reportPrivateUsage=false
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -8,18 +9,21 @@ from unittest.mock import patch
 import pytest
 import torch
 
+import brickwork as bw
 from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
-from brickwork.ir.nodes import For, Kernel, Launch
+from brickwork.ir.dtypes import INT64
+from brickwork.ir.nodes import For, Kernel, Launch, Program
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import statements, walk
 from brickwork.transform import nests_apart
 from brickwork.transform.canonical.form import canonical
-from brickwork.transform.loops_of_groups import GROUPS, with_loops_of_groups
-from support.lowering import argument_type, numbers
+from brickwork.transform.loops_of_groups import GROUPS, _groups_in, with_loops_of_groups
+from support.lowering import argument_type, memory, numbers
 from support.scheduling import GPU, same
 
 Tensor = torch.Tensor
+I2 = memory([2, 3], INT64)
 
 
 @pytest.fixture(autouse=True)
@@ -91,10 +95,51 @@ def shared(q: Tensor, k: Tensor, members: int) -> Tensor:
     return out
 
 
+def grouped(x: Tensor, n: Tensor, members: int) -> None:
+    for o in range(x.shape[0]):
+        x[o] = x[o // members] * 2.0
+
+
+def from_the_second(x: Tensor, n: Tensor, members: int) -> None:
+    for o in range(1, x.shape[0]):
+        x[o] = x[o // members] * 2.0
+
+
+def to_an_element(x: Tensor, n: Tensor, members: int) -> None:
+    for o in range(n[0]):
+        x[o] = x[o // members] * 2.0
+
+
+def ended(x: Tensor, n: Tensor, members: int) -> None:
+    for o in range(x.shape[0]):
+        if x[o] > 1.0:
+            break
+        x[o] = x[o // members] * 2.0
+
+
+def drawn(x: Tensor, n: Tensor, members: int) -> None:
+    for o in range(x.shape[0]):
+        x[o] = x[o // members] * bw.rand()
+
+
+def by_two_sizes(x: Tensor, n: Tensor, members: int) -> None:
+    for o in range(x.shape[0]):
+        x[o] = x[o // members] + x[o // 3]
+
+
+def by_an_element(x: Tensor, n: Tensor, members: int) -> None:
+    for o in range(x.shape[0]):
+        x[o] = x[o // n[0]] * 2.0
+
+
+def program_of(function: Callable[..., object], *arguments: object) -> Program:
+    signature = Signature(tuple(map(argument_type, arguments)), device="cuda", narrow=True, aligned=True)
+    return canonical(lower(define(function), signature), sizes=True)
+
+
 def kernels(function: Callable[..., object], *arguments: object) -> dict[str, Kernel]:
     """Return the kernels of a function for a GPU, by what their names end with."""
-    signature = Signature(tuple(map(argument_type, arguments)), device="cuda", narrow=True, aligned=True)
-    program, _ = with_loops_of_groups(canonical(lower(define(function), signature), sizes=True), GPU)
+    program, _ = with_loops_of_groups(program_of(function, *arguments), GPU)
     found = [node.kernel for node in walk(program.body) if isinstance(node, Launch)]
     return {kernel.name.removeprefix(function.__name__): kernel for kernel in found}
 
@@ -124,3 +169,21 @@ def test_a_loop_is_two_where_a_factor_is_of_the_group() -> None:
 def test_loops_stay_that_need_no_groups_or_may_end_early() -> None:
     assert GROUPS not in kernels(shared, numbers(6, 2, 3), numbers(3, 4, 3), 2)
     assert GROUPS not in kernels(left, numbers(3, 4), numbers(6, 4), 2)
+
+
+@pytest.mark.parametrize(
+    ("function", "found"),
+    [
+        (grouped, ["o"]),
+        (from_the_second, []),
+        (to_an_element, []),
+        (ended, []),
+        (drawn, []),
+        (by_two_sizes, []),
+        (by_an_element, []),
+    ],
+)
+def test_groups_are_of_one_size_that_the_host_knows(function: Callable[..., object], found: list[str]) -> None:
+    (kernel,) = (node.kernel for node in walk(program_of(function, numbers(6), I2, 2)) if isinstance(node, Launch))
+    (nest,) = (node for node in kernel.body if isinstance(node, For))
+    assert [each.loop.index.name for each in _groups_in(nest, frozenset(kernel.scalars))] == found

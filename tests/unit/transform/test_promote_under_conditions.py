@@ -81,6 +81,47 @@ def read_elsewhere(x: Tensor, y: Tensor, e: Tensor) -> None:
                 y[t] += y[k]
 
 
+def decayed(x: Tensor, y: Tensor, e: Tensor) -> None:
+    for t in range(x.shape[0]):
+        for k in range(x.shape[0]):
+            if x[k] > 0:
+                y[t] = y[t] * 0.5 + x[k]
+
+
+def claimed_of_elements(x: Tensor, y: Tensor, e: Tensor) -> None:
+    for i in bw.prange(x.shape[0]):
+        if e[i] == 4:
+            y[0] = y[0] * 2 + x[i]
+
+
+def one_iteration_alone(x: Tensor, y: Tensor, e: Tensor) -> None:
+    for i in range(x.shape[0]):
+        if i == 3:
+            y[0] = y[0] * 2 + x[i]
+
+
+def one_iteration_around(x: Tensor, y: Tensor, e: Tensor) -> None:
+    for i in range(4):
+        for k in range(3):
+            if 3 * i + k >= 10:
+                y[0] = y[0] * 2 + x[k]
+
+
+def one_iteration_inside(x: Tensor, y: Tensor, e: Tensor) -> None:
+    for _ in range(3):
+        for j in range(x.shape[0]):
+            if j == 3:
+                y[0] = y[0] * 2 + x[j]
+
+
+def in_range_of_data(x: Tensor, y: Tensor, e: Tensor) -> None:
+    for t in range(x.shape[0]):
+        p = e[t]
+        for k in range(3):
+            if k <= p < y.shape[0]:
+                y[p] += x[k]
+
+
 PROGRAMS = [
     (window, True),
     (left_out, True),
@@ -90,6 +131,12 @@ PROGRAMS = [
     (elements_that_meet, False),
     (claimed, False),
     (read_elsewhere, False),
+    (decayed, True),
+    (claimed_of_elements, False),
+    (one_iteration_alone, False),
+    (one_iteration_around, False),
+    (one_iteration_inside, False),
+    (in_range_of_data, False),
 ]
 
 
