@@ -5,7 +5,8 @@
             ...                                           if j < i + 1: ...
 
 Half of the threads of a triangle have nothing to do, and are done at once: worth it where an iteration holds a loop,
-and so takes long, unless the threads of a block for each row share its iterations out. Invariant: the same iterations
+and so takes long, unless the threads of a block for each row share its iterations out: those of contractions are tiles
+of a rectangle in any case. Invariant: the same iterations
 run; the analysis is of the nest as it was, and holds for this one.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from brickwork.analysis.contractions import find_contraction, grouped
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.effects import effects
@@ -67,6 +69,10 @@ def _is_worth_it(loop: For, inner: For, analysis: Analysis) -> bool:
     long = effects(inner.body).loops
     if not long or loop.index not in read_symbols((inner.start, inner.stop)):
         return False
+    leaning = [bound for bound in (inner.start, inner.stop) if loop.index in read_symbols(bound)]
+    groups = grouped(inner.body, [loop.index, inner.index])
+    if len(leaning) == 1 and groups and find_contraction(inner.body, *groups):
+        return True
     return inner not in Planner(analysis).lanes([loop]) or not runs_in_lockstep(loop.body, frozenset({inner.index}))
 
 

@@ -9,7 +9,9 @@
                 t += a[i, k] * u[k, j]                for k in range(p): t += a[i, k] * u[k, j]
             y[i, j] = silu(s) * t                     y[i, j] = silu(kept[i, j]) * t
 
-Each nest may then run in tiles. What a sum adds to an element that others say (`y[at[i], k] += s`) has a nest, too.
+Each nest may then run in tiles. What a sum adds to an element that others say (`y[at[i], k] += s`), or to a variable of
+a loop around (`most = max(most, s)`), has a nest, too. What does not go with a loop around, as norms of columns in a
+nest of rows, is computed before that loop, once.
 Legal where all iterations of a part may run before all of the next one. Variables that pass from part to part are kept
 for each iteration, or computed again where indices and sizes say them. Invariant: the nests run where rows, columns and
 terms are worth tiles, and there is room; elsewhere the kernel runs as it was.
@@ -17,8 +19,9 @@ terms are worth tiles, and there is room; elsewhere the kernel runs as it was.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
+from itertools import takewhile
 
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.atomic_updates import find_updates
@@ -83,7 +86,7 @@ def _has_several(loop: For) -> bool:
     _, body = _asked(loop.body)
     inner = [item for item in body if effects(item).loops]
     several = len(inner) > 1 or any(len(sums_of(item)) > 1 for item in inner)
-    return several or (bool(inner) and any(_scatters(item, body) for item in body))
+    return several or (bool(inner) and any(_goes_on(item, body) for item in body))
 
 
 def _asked(body: Block) -> tuple[Expression | None, Block]:
@@ -98,8 +101,13 @@ def _asked(body: Block) -> tuple[Expression | None, Block]:
     return None, body
 
 
-def _scatters(statement: Statement, block: Block) -> bool:
-    """Whether a statement of a block adds to an element, or changes it else, at a place that other elements say."""
+def _goes_on(statement: Statement, block: Block) -> bool:
+    """Whether a statement of a loop's block changes what other iterations change: it is no contraction's epilogue.
+
+    That are elements at places that other elements say, and variables that pass from one iteration to the next.
+    """
+    if not effects(statement).loops and live_before(block, NONE) & assigned_symbols(statement):
+        return True
     match statement:
         case Store(tensor=tensor, indices=indices, value=value):
             read = {item.symbol for item in block if isinstance(item, Assign) and effects(item.value).loads}
@@ -126,8 +134,12 @@ class _Cutter:
     live: dict[Symbol, frozenset[Symbol]]
     names: Names
     known: Ranges
+    changed: frozenset[Tensor]
+    """The tensors that the kernel stores into."""
     kept: list[Allocate] = field(default_factory=list[Allocate])
     worth: list[Expression] = field(default_factory=list[Expression])
+    without: dict[Tensor, frozenset[Symbol]] = field(default_factory=dict[Tensor, frozenset[Symbol]])
+    """The loops around that what is kept does not go with: it is computed before these."""
 
     @classmethod
     def of(cls, kernel: Kernel, analysis: Analysis, names: Names) -> _Cutter:
@@ -135,7 +147,8 @@ class _Cutter:
         known = Ranges(frozenset(kernel.scalars) - assigned_symbols(kernel.body))
         facts = Facts(analysis.model, Solver(), analysis.bounds)
         updated = {index: verdict.updates for index, verdict in find_updates(kernel, analysis).loops.items()}
-        return cls(facts, updated, live_after_loops(kernel.body), names, known)
+        changed = effects(kernel.body).changes
+        return cls(facts, updated, live_after_loops(kernel.body), names, known, changed)
 
     def cut(self, statement: Statement) -> Apart | None:
         """Return the nests in place of one, which may stand in conditions; None if it stays as it is."""
@@ -151,26 +164,30 @@ class _Cutter:
         parts = self.loops(statement, Place((), self.known)) if isinstance(statement, For) else ()
         return tuple(copied(part, self.names) for part in parts) if len(parts) > 1 else (statement,)
 
-    def loops(self, loop: For, place: Place) -> list[For]:
-        """Return a loop as one for each part of its body."""
+    def loops(self, loop: For, place: Place) -> list[Statement]:
+        """Return a loop as one for each part of its body, behind what does not go with it."""
         inside = place.inside(loop)
         condition, body = _asked(loop.body)
-        parts = self.parts(self.spread(body, inside), inside)
-        if len(parts) == 1:
+        spread = self.spread(body, inside)
+        ahead, rest = self.taken_out(loop, spread, inside) if condition is None else ((), spread)
+        parts = self.parts(rest, inside)
+        if len(parts) == 1 and not ahead:
             return [loop]
         if not self.may_be_parted(loop, parts):
             raise _UncutError
-        parts = self.passed(parts, inside)
+        *others, last = self.passed(parts, inside)
+        parts = [*map(_without_unread, others), last]
         if condition is not None:
             parts = [(If(condition=condition, then=part),) for part in parts]
-        return [replace(loop, body=part) for part in parts]
+        return [*ahead, *(replace(loop, body=part) for part in parts)]
 
     def spread(self, block: Block, place: Place) -> Block:
         """Return a block with the loops in it cut, and with a loop for each contraction that one of them adds up."""
         result: list[Statement] = []
         for statement in block:
             sums = sums_of(statement)
-            if len(sums) > 1 and all(self.is_contraction(item, block, place) for item in sums):
+            found = [self.is_contraction(item, block, place) for item in sums]
+            if len(sums) > 1 and any(found):
                 result += sums
             elif isinstance(statement, For) and not sums:
                 result += self.loops(statement, place)
@@ -181,17 +198,19 @@ class _Cutter:
     def parts(self, block: Block, place: Place) -> list[Block]:
         """Return a block in parts, cut between loops of which one has a contraction in it, right after the first.
 
-        What a contraction adds up for a place that elements say is a part, too: it is no contraction's epilogue.
+        What goes with fewer loops is a part, and so is what comes after a contraction, but is no epilogue of it.
         """
         parts: list[Block] = []
-        rest, last = list[Statement](), None
-        for statement in block:
+        rest, last, narrow = list[Statement](), None, False
+        contractions = [self.has_contraction(statement, block, place) for statement in block]
+        for number, statement in enumerate(block):
             if _is_long(statement):
-                has = self.has_contraction(statement, block, place)
-                if last is not None and (has or last):
+                needless = self.needless((*_assigned_for(statement, block[:number]), statement), place)
+                narrow = bool(needless) and any(contractions)
+                if last is not None and (contractions[number] or narrow or last):
                     rest = _cut(rest, parts)
-                last = has
-            elif last and _scatters(statement, block):
+                last = contractions[number] or narrow
+            elif last and (_goes_on(statement, block) or (narrow and not isinstance(statement, Assign))):
                 rest, last = _cut(rest, parts), None
             rest.append(statement)
         return [*parts, tuple(rest)]
@@ -221,13 +240,66 @@ class _Cutter:
     @legality
     def may_be_parted(self, loop: For, parts: Sequence[Block]) -> bool:
         """Whether all iterations of each part of a loop's body may run before all of the next part."""
-        if not may_have_parts(loop) or self.live[loop.index] & assigned_symbols(loop.body):
+        early = assigned_symbols([item for part in parts[:-1] for item in part])
+        if not may_have_parts(loop) or self.live[loop.index] & early:
             return False
         node = next(item for item in self.facts.model.loops if item.node.index == loop.index)
         cuts = ((parts[:place], parts[place:]) for place in range(1, len(parts)))
         cut_up = (tuple(tuple(item for part in side for item in part) for side in cut) for cut in cuts)
         updated = self.updated[loop.index]
         return all(may_run_before(node, before, after, self.facts, updated) for before, after in cut_up)
+
+    # ------------------------------------------------------------ what goes with fewer loops
+
+    @legality
+    def needless(self, block: Block, place: Place) -> frozenset[Symbol]:
+        """Return the loops around that a block does not go with: it computes the same in each of their iterations.
+
+        They have bounds that are known before the nest, so whether they have iterations is, too.
+        """
+        found, kept = effects(block), {made.tensor for made in self.kept}
+        if found.draws or found.fails or found.declares or found.rebinds or found.whiles or found.leaves:
+            return frozenset()
+        if not found.stores <= kept or found.loads & self.changed:
+            return frozenset()
+        needed = {*live_before(block, NONE)}
+        for loop in reversed(place.loops):
+            needed |= read_symbols((loop.start, loop.stop)) if loop.index in needed else frozenset()
+        if not needed <= self.known.fixed | {loop.index for loop in place.loops}:
+            return frozenset()
+        fixed = (loop for loop in place.loops if read_symbols((loop.start, loop.stop)) <= self.known.fixed)
+        return frozenset(loop.index for loop in fixed) - needed
+
+    def taken_out(self, loop: For, block: Block, place: Place) -> tuple[Block, Block]:
+        """Return what of a loop's body does not go with it, and loops, and the rest; notes that there are iterations.
+
+        Raises _UncutError where what is kept for fewer loops would have to be stored in each iteration.
+        """
+        ahead: list[Statement] = []
+        rest = [*block]
+        for statement in block:
+            own = (*_assigned_for(statement, rest), statement)
+            if effects(statement).loops and self.may_be_taken_out(own, rest, loop, place):
+                ahead += own
+                rest = [item for item in rest if not any(item is each for each in own)]
+        narrow = {made.tensor for made in self.kept if loop.index in self.without.get(made.tensor, ())}
+        if effects(rest).stores & narrow:
+            raise _UncutError
+        if ahead:
+            self.worth.append(build.apply("ge", build.iterations(loop.start, loop.stop), build.integer(1)))
+        return tuple(ahead), tuple(rest)
+
+    @legality
+    def may_be_taken_out(self, own: Block, block: Sequence[Statement], loop: For, place: Place) -> bool:
+        """Whether statements of a loop's body may run once before it, with a contraction left in the body."""
+        others = [item for item in block if not any(item is each for each in own)]
+        ahead = takewhile(lambda item: item is not own[-1], block)
+        read = effects(item for item in ahead if not any(item is each for each in own)).reads
+        if loop.index not in self.needless(own, place):
+            return False
+        if _variables(own) & (_variables(others) | live_before(tuple(block), NONE) | read):
+            return False
+        return any(self.has_contraction(item, tuple(others), place) for item in others)
 
     # ------------------------------------------------------------ what passes between parts
 
@@ -250,9 +322,11 @@ class _Cutter:
             return before, (last, *after)
         if not any(isinstance(item, Assign) and item.symbol == symbol for item in before):
             raise _UncutError
-        sizes, indices = self.elements(place)
+        needless = self.needless(before, place)
+        sizes, indices = self.elements(place, needless)
         tensor, made = self.names.tensor(f"{symbol.name}_kept", symbol.dtype, *sizes)
         self.kept.append(made)
+        self.without[tensor] = needless
         loc = place.loops[-1].loc
         before = (*before, replace(self.names.store(tensor, *indices, build.read(symbol)), loc=loc))
         bounds = [bound for node in statements(after) if isinstance(node, For) for bound in (node.start, node.stop)]
@@ -267,10 +341,13 @@ class _Cutter:
 
         return before, tuple(rewrite(item, visit) for item in after)
 
-    def elements(self, place: Place) -> tuple[list[Expression], list[Expression]]:
-        """Return the sizes of a tensor with an element for each iteration of some loops, and this one's indices."""
+    def elements(self, place: Place, needless: frozenset[Symbol]) -> tuple[list[Expression], list[Expression]]:
+        """Return the sizes of a tensor with an element for each iteration of some loops, and this one's indices.
+
+        What is kept goes with all of them but those that are `needless`.
+        """
         sizes, indices, ranges = list[Expression](), list[Expression](), self.known
-        for loop in place.loops:
+        for loop in (loop for loop in place.loops if loop.index not in needless):
             size, least = ranges.iterations(loop), ranges.extreme(loop.start, most=False)
             if size is None or least is None:
                 raise _UncutError
@@ -278,6 +355,25 @@ class _Cutter:
             indices.append(build.sub(build.read(loop.index), least))
             ranges = ranges.inside(loop)
         return sizes, indices
+
+
+def _variables(block: Iterable[Statement]) -> set[Symbol]:
+    return {node.symbol for statement in block for node in statements(statement) if isinstance(node, Assign)}
+
+
+def _without_unread(block: Block) -> Block:
+    """Return a part without assignments for other parts, which have these, too."""
+    return tuple(item for item in block if not isinstance(item, Assign) or item.symbol in read_symbols(block))
+
+
+def _assigned_for(statement: Statement, block: Sequence[Statement]) -> Block:
+    """Return the assignments of a block that a statement of it, and these, are computed from."""
+    wanted, found = {*live_before((statement,), NONE)}, list[Statement]()
+    for item in reversed(block):
+        if isinstance(item, Assign) and item.symbol in wanted:
+            found.append(item)
+            wanted |= read_symbols(item.value)
+    return tuple(reversed(found))
 
 
 def _cut(rest: Sequence[Statement], parts: list[Block]) -> list[Statement]:

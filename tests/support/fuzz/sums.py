@@ -52,16 +52,19 @@ def draw_sums(seed: int) -> Drawn:
     kinds = (_of_remainder, _of_remainder, _between, _several, _several)
     sums = [line for _ in range(pick((1, 1, 1, 2))) for line in pick(kinds)(source)]
     after = [pick(CARRIED if source.random() < 0.15 else AFTER)]
-    begin = [f"s = {pick(('0.0', '0.0', 'v', 't'))}", f"r = {pick(('0.0', '1.0'))}"]
+    begin = ["m = 0.0", f"s = {pick(('0.0', '0.0', 'v', 't'))}", f"r = {pick(('0.0', '1.0'))}"]
     if any("r +=" in line or "r -=" in line for line in sums):
         after = ["s = max(s, 1.0) * r", *after] if source.random() < 0.5 else ["s += 2 * r", *after]
     rows = pick(("len(at)", "len(at)", "1, len(at)", "o, len(at)") if source.random() < 0.5 else ("len(at)",))
     if source.random() < 0.15:
         lines = _scatter(source)
     else:
+        sums = _norm(source, sums) if source.random() < 0.3 else sums
         lines = [f"for y in range({rows}):", *_indented([*before, *begin, *sums, *after])]
+        lines = _row(source, lines) if source.random() < 0.3 else lines
     lines = [
         "last = 1.0",
+        "most = 2.0",
         "for b in range(x.shape[0]):",
         *_indented(["for o in range(w.shape[1]):", *_indented(lines)]),
     ]
@@ -138,6 +141,31 @@ def _several(source: random.Random) -> list[str]:
         adds = [f"if {pick(('c != 1', 'f > 0.0', 's < 4.0', 'v > 1.0'))}:", *_indented(adds)]
     loop = ["for c in range(w.shape[0]):", *_indented([*ahead, *adds])]
     return [f"if {pick(('s < 2.0', 'v > 1.0', 'y > 0'))}:", *_indented(loop)] if source.random() < 0.3 else loop
+
+
+def _norm(source: random.Random, sums: list[str]) -> list[str]:
+    """Return sums with one beside them that goes with some of the loops around alone, or with what they come to."""
+    pick = source.choice
+    of = pick(("x[b, c, 0]", "w[c, o, 0]", "w[c, 0, 0]", "x[b, c, 0] * at[y]", "x[0, c, 0] * (o + 1)", "out[b, o, 0]"))
+    norm = [pick(("m = 0.0", "m = 0.0", "m = 1.0 * o", "m = v")), "for c in range(w.shape[0]):", f"    m += {of}"]
+    lines = [*norm, *sums] if source.random() < 0.5 else [*sums, *norm]
+    if source.random() < 0.4:
+        inner = ["s = 0.0", *lines, f"q += s * {pick(('w[0, o, e]', 'x[b, 0, 0]', 'm'))}"]
+        lines = ["q = 0.0", "for e in range(w.shape[2]):", *_indented(inner), "s = q"]
+    return [*lines, pick(("s = s - m", "s += m", "if m > s:\n    s = m"))]
+
+
+def _row(source: random.Random, lines: list[str]) -> list[str]:
+    """Return a loop over a row of sums with what it passes from one of them to the next, and what is done with that."""
+    pick = source.choice
+    passed = pick(("most = max(most, s)", "most += s", "if s > most:\n    most = s\n    best = y", "most = s - most"))
+    more = ["for y in range(len(at)):", *_indented([pick(("out[b, o, y] -= most", "most += out[b, o, y]"))])]
+    ends = ["out[b, o, 0] += most", "out[b, o, 0] = best + most"]
+    after = [*(more if source.random() < 0.5 else ()), *([pick(ends)] if source.random() < 0.8 else ())]
+    begin = pick((["most = -50.0"], ["most = x[b, 0, 0]"], ["most = 1.0 * o"], []))
+    place = source.random() < 0.5
+    own = [*lines, *_indented([passed])] if place else [lines[0], *_indented(["most = most + 1.0"]), *lines[1:]]
+    return ["best = 0", *begin, *own, *after]
 
 
 def _scatter(source: random.Random) -> list[str]:

@@ -9,15 +9,12 @@ import pytest
 import torch
 
 from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import Allocate, If, Kernel, Launch, Store
-from brickwork.ir.signature import Signature
-from brickwork.ir.walk import statements, walk
+from brickwork.ir.nodes import Store
+from brickwork.ir.walk import statements
 from brickwork.transform import nests_apart, separate_sums
-from brickwork.transform.canonical.form import canonical
-from brickwork.transform.separate_sums import APART, with_separate_sums
-from support.lowering import argument_type, memory, numbers
-from support.scheduling import GPU, same
-from support.shared import define, lower
+from support.lowering import memory, numbers
+from support.scheduling import same
+from support.sums_apart import apart
 
 Tensor = torch.Tensor
 
@@ -30,17 +27,6 @@ def small() -> Iterator[None]:
         patch.object(separate_sums, "LEAST_TERMS", 2),
     ):
         yield
-
-
-def apart(function, *arguments) -> tuple[list[Kernel], list[tuple[str, int]]]:
-    """Return the kernels with nests of their own for sums, and what is kept between nests, with how many axes."""
-    signature = Signature(tuple(map(argument_type, arguments)), device="cuda", narrow=True, aligned=True)
-    program, _ = with_separate_sums(canonical(lower(define(function), signature), sizes=True), GPU)
-    kernels = [node.kernel for node in walk(program.body) if isinstance(node, Launch)]
-    choices = [choice for choice in program.body if isinstance(choice, If)]
-    made = [node for choice in choices for node in statements(choice.then) if isinstance(node, Allocate)]
-    found = [kernel for kernel in kernels if kernel.name.endswith(APART)]
-    return found, [(item.tensor.name, len(item.sizes)) for item in made]
 
 
 def added_at(g: Tensor, w: Tensor, at: Tensor, out: Tensor) -> None:

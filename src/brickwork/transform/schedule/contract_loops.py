@@ -16,13 +16,16 @@ from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.effects import effects
-from brickwork.ir.nodes import Assign, Block, Expression, For, If, Role, Statement, Symbol
+from brickwork.ir.nodes import Apply, Assign, Block, Expression, For, If, Role, Statement, Symbol
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements, substitute
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.matrix import RASTER
 from brickwork.transform.schedule.schedule import Contract
 from brickwork.transform.schedule.segments import Segments, headed, segments_of, sunk
+
+_LOW_FIRST = {"lt": True, "le": True, "gt": False, "ge": False}
+"""Whether a comparison is likeliest to hold where its first operand is the least, by its name."""
 
 
 @legality
@@ -153,6 +156,7 @@ def contract(loop: For, directive: Contract, analysis: Analysis, numbers: Iterat
     segments = [segments_of(around, heads, node, analysis) for node in band if around and node.index in names]
     own = next((each for each in segments if each is not None), None)
     condition, body = asked_around(body, band[len(around) :])
+    asked = _asked_of_elements(body)
     body = _marked(levelled(opened(body), band, sides, own), directive, analysis)
     rows, columns = ([node for node in band if node.index in group] for group in (directive.rows, directive.columns))
     roles = [Role.CHUNKED_TILE if chunked else Role.TILE for chunked in directive.chunked]
@@ -163,7 +167,9 @@ def contract(loop: For, directive: Contract, analysis: Analysis, numbers: Iterat
         # A tile beyond the last rows of a segment is none.
         begin, end = next((node.start, own.row.stop) for node in (outer, inner) if node.index == own.row.index)
         tile = _where(build.apply("lt", begin, end), tile)
-    tile = tile if condition is None else _where(condition, tile)
+    varying = names | assigned_symbols(body)
+    for each in (*_in_some_elements(asked, (outer, inner), varying), condition):
+        tile = tile if each is None else _where(each, tile)
     place = Symbol("tile", next(numbers), INT64)
     result = For(
         index=place,
@@ -176,6 +182,38 @@ def contract(loop: For, directive: Contract, analysis: Analysis, numbers: Iterat
     )
     apart = names if own is None else names | {own.around.index}
     return (_nested([node for node in band if node.index not in apart], result),)
+
+
+def _asked_of_elements(body: Block) -> Iterator[Expression]:
+    """Yield the conditions around all of a nest's body."""
+    match body:
+        case (If(condition=condition, then=then, otherwise=()),):
+            yield condition
+            yield from _asked_of_elements(then)
+        case _:
+            pass
+
+
+@legality
+def _in_some_elements(
+    conditions: Iterator[Expression], tile: Sequence[For], varying: frozenset[Symbol]
+) -> Iterator[Expression]:
+    """Yield what must hold of a tile so that conditions may hold for some of its elements: else it is not computed.
+
+    `varying` is what differs from element to element.
+    """
+    names = frozenset(loop.index for loop in tile)
+    for condition in conditions:
+        match condition:
+            case Apply(operator=operator, operands=(left, right)) if (
+                operator.name in _LOW_FIRST
+                and all(is_monotone(side, names) for side in (left, right) if read_symbols(side) & names)
+                and not read_symbols(condition) & (varying - names)
+            ):
+                low, high = ("minimum", "maximum") if _LOW_FIRST[operator.name] else ("maximum", "minimum")
+                yield build.apply(operator.name, _extreme(left, tile, low), _extreme(right, tile, high))
+            case _:
+                pass
 
 
 def _nested(heads: Sequence[For], inner: For) -> For:
