@@ -522,11 +522,13 @@ def _borders(writer: Writer) -> None:
 
 
 def _lists(writer: Writer) -> None:
-    """A list of a size that each iteration makes, and steps through again and again."""
+    """A list of a size, or of one for each iteration, which makes it and steps through it again and again."""
     scope, pick = writer.scope, writer.scope.pick
-    target, source, size = some(writer, 1, 2, written=True), some(writer, 1, 2), pick(scope.wholes[:2])
+    target, source = some(writer, 1, 2, written=True), some(writer, 1, 2)
     outer = over(writer, target.sizes[0])
-    writer.line(f"own = [{'0' if writer.phrases.integers else '0.0'}] * {size.text}")
+    grown = Whole(f"{outer.text} + 1", joined(outer.range, (1, 1), "+"))
+    size = pick((*scope.wholes[:2], grown))
+    writer.line(f"own = [{'0' if writer.phrases.integers else '0.0'}] * ({size.text})")
     turns = over(writer, source.sizes[0])
     item = over(writer, size)
     writer.guarded(f"own[{item.text}] = (own[{item.text}] + {element(writer, source, [turns, item])} % 3) % 7")

@@ -67,7 +67,19 @@ def kept_or_begun(x: Tensor, a: Tensor, out: Tensor) -> None:
             out[c, t] = h
 
 
-CUT = [behind, taken_away, from_itself, in_parts, begun_again, kept_or_begun]
+def by_way_of_a_loop(x: Tensor, a: Tensor, out: Tensor) -> None:
+    for c in range(x.shape[0]):
+        h = 1.0
+        for t in range(x.shape[1]):
+            later, now = 0.0, 0.0
+            for _ in range(2):
+                later = now
+                now = h * a[c, t]
+            h = later + x[c, t]
+            out[c, t] = h
+
+
+CUT = [behind, taken_away, from_itself, in_parts, begun_again, kept_or_begun, by_way_of_a_loop]
 
 
 def given(rows, long):
