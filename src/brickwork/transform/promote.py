@@ -4,7 +4,8 @@
                                                                   for j in range(n): s = s + x[i, j]
                                                                   out[i] = s
 
-Invariant: the order of the arithmetic and its roundings are unchanged, and no element is touched that was not before,
+Invariant: the order of the arithmetic and its roundings are unchanged (sums of short integers wrap once, when they are
+stored, to what they would be), and no element is touched that was not before,
 but for one that exists and that no other iteration touches: it is stored as it was where a condition that changes in
 the loop holds for none of its iterations.
 """
@@ -21,10 +22,10 @@ from brickwork.analysis.analyse import analyse
 from brickwork.analysis.atomic_updates import find_updates
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.races import Facts, may_touch
-from brickwork.analysis.scalars import NONE, live_after_loops
+from brickwork.analysis.scalars import NONE, live_after_loops, reduction_of
 from brickwork.analysis.verdicts import Analysis, Bound
 from brickwork.ir import build
-from brickwork.ir.dtypes import value_dtype
+from brickwork.ir.dtypes import INT64, value_dtype
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Assign,
@@ -201,7 +202,10 @@ class _Promoter:
         store = next(node for node in accesses if isinstance(node, Store))
         same = [node for node in accesses if node.indices == store.indices]
         others = [node for node in accesses if node.indices != store.indices]
-        if value_dtype(tensor.type.dtype) != tensor.type.dtype or not any(isinstance(node, Load) for node in same):
+        numbers, whole = frozenset(node.access for node in same), value_dtype(tensor.type.dtype)
+        if not any(isinstance(node, Load) for node in same):
+            return ()
+        if whole != tensor.type.dtype and not _wraps_last(loop, numbers, Symbol(tensor.name, -1, whole)):
             return ()
         changing = assigned_symbols(loop.body) | {loop.index}
         if any(read_symbols(index) & changing for index in store.indices):
@@ -308,6 +312,12 @@ def conditional(conditions: Sequence[Expression], *block: Statement) -> Statemen
 def reads(root: Node | Block, numbers: frozenset[int]) -> bool:
     """Whether there are accesses of these numbers in a tree."""
     return any(isinstance(node, Load | Store) and node.access in numbers for node in walk(root))
+
+
+@legality
+def _wraps_last(loop: For, numbers: frozenset[int], symbol: Symbol) -> bool:
+    """Whether an integer may have all of its bits in a variable until it is stored, as it is added up or multiplied."""
+    return symbol.dtype is INT64 and reduction_of(_replace(loop, numbers, symbol).body, symbol) in {"add", "mul"}
 
 
 def _replace(loop: For, numbers: frozenset[int], symbol: Symbol) -> For:
