@@ -7,7 +7,7 @@ around it. A quick rule finds indices that step further than the rest of the ind
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import TypeAlias
 
 from brickwork.analysis.bounds import lower_corner
@@ -48,17 +48,27 @@ from brickwork.records import dataclass
 PAIR = 2
 OTHER_ITERATION = 1_000_000
 """Added to the numbers of atoms that belong to the second of two iterations."""
-Indices: TypeAlias = tuple[tuple[Loop, ...], tuple[Polynomial, ...]]
-"""The loops around an access, and its indices."""
+Places: TypeAlias = tuple[Loop, int, tuple[Loop, ...], tuple[Loop, ...], tuple[tuple[Polynomial, Polynomial], ...]]
+"""A loop in which two accesses may meet, how deep what differs stands, the loops around both and their indices."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The model, the solver and the verdicts of bounds that the questions of this module rest on."""
+    """The model, the solver and the verdicts of bounds that the questions of this module rest on.
+
+    `apart` are pairs of accesses of which isl said that the second never meets the first in a later iteration; `steps`
+    are answers of the quick rule.
+    """
 
     model: Model
     solver: Solver
     bounds: Mapping[tuple[int, int], BoundVerdict]
+    apart: dict[Places, list[tuple[Access, Access]]] = field(
+        init=False, default_factory=dict[Places, list[tuple[Access, Access]]], compare=False, repr=False
+    )
+    steps: dict[tuple[object, ...], bool] = field(
+        init=False, default_factory=dict[tuple[object, ...], bool], compare=False, repr=False
+    )
 
     @legality
     def plain(self, access: Access, axis: int) -> bool:
@@ -74,7 +84,6 @@ def find_race(facts: Facts, loop: Loop, *, may_alias: bool) -> Conflict | None:
     inside = [access for access in facts.model.accesses if access.is_shared(loop)]
     reads = [access for access in inside if not access.store]
     stores = [access for access in inside if access.store]
-    apart: dict[tuple[Indices, Indices], list[tuple[Access, Access]]] = {}
     for place, store in enumerate(stores):
         if may_alias and not store.tensor.is_local:
             others = (access for access in inside if not access.tensor.is_local)
@@ -82,35 +91,45 @@ def find_race(facts: Facts, loop: Loop, *, may_alias: bool) -> Conflict | None:
             if other is not None:
                 return _overlap(store, other)
         for other in (*reads, *stores[place:]):
-            if _are_apart(facts, loop, (store, other), apart):
+            if _are_apart(facts, loop, store, other):
                 continue
             conflict = _ask(facts, loop, store, other)
             if conflict is not None:
                 return conflict
-            apart.setdefault((_indices(store), _indices(other)), []).append((store, other))
+            for pair in ((store, other), (other, store)):
+                facts.apart.setdefault(_places(loop, loop.depth, pair), []).append(pair)
     return None
 
 
-def _indices(access: Access) -> Indices:
-    return access.loops, tuple(axis.value for axis in access.axes)
+def _places(loop: Loop, depth: int, pair: tuple[Access, Access]) -> Places:
+    """Return where two accesses are, but for indices that are one number in both: what else differs decides."""
+    indices = ((one.value, other.value) for one, other in zip(pair[0].axes, pair[1].axes, strict=True))
+    differing = tuple(each for each in indices if each[0] != each[1] or not each[0].is_constant)
+    return loop, depth, pair[0].loops, pair[1].loops, differing
 
 
 @legality
-def _are_apart(
-    facts: Facts,
-    loop: Loop,
-    pair: tuple[Access, Access],
-    known: Mapping[tuple[Indices, Indices], Sequence[tuple[Access, Access]]],
-) -> bool:
-    """Whether two accesses are seen to be apart, of themselves or since those `known` to be are: isl need not say."""
-    if pair[0].tensor != pair[1].tensor or (pair[0].alone and pair[1].alone) or _store_the_same(*pair):
+def _are_apart(facts: Facts, loop: Loop, first: Access, second: Access) -> bool:
+    """Whether no two iterations of a loop meet on an element by two accesses, as far as it is seen without isl."""
+    if first.tensor != second.tensor or (first.alone and second.alone) or _store_the_same(first, second):
         return True
-    if are_in_other_rows(facts, loop, pair, loop.depth):
+    if _are_clear(facts, loop, first, second, loop.depth):
         return True
-    first, second = map(_indices, pair)
-    follows = any(_cover(each, pair) for each in known.get((first, second), ()))
-    follows = follows or any(_cover(each, (pair[1], pair[0])) for each in known.get((second, first), ()))
-    return follows or are_separated(facts, loop, *pair)
+    return all(_follows(facts, loop, pair, loop.depth) for pair in ((first, second), (second, first)))
+
+
+@legality
+def _are_clear(facts: Facts, loop: Loop, first: Access, second: Access, depth: int) -> bool:
+    """Whether accesses of one tensor are seen to be apart by their indices alone."""
+    if are_in_other_rows(facts, loop, (first, second), depth):
+        return True
+    return are_separated(facts, loop, first, second, depth=depth)
+
+
+@legality
+def _follows(facts: Facts, loop: Loop, pair: tuple[Access, Access], depth: int) -> bool:
+    """Whether the second of two accesses never meets the first since those known to be apart do not."""
+    return any(_cover(each, pair) for each in facts.apart.get(_places(loop, depth, pair), ()))
 
 
 @legality
@@ -141,35 +160,49 @@ def _party(access: Access, indices: Mapping[str, int] | None = None) -> Party:
 
 
 @legality
-def are_separated(facts: Facts, loop: Loop, first: Access, second: Access) -> bool:
-    """Whether two accesses are seen to be apart in every two iterations of a loop: the quick rule."""
-    facts = replace(facts, model=facts.model.within(first, second))
-    for place, (left, right) in enumerate(zip(first.axes, second.axes, strict=True)):
-        plain = facts.plain(first, place) and facts.plain(second, place)
-        if plain and _steps_apart(facts, loop, (first, left.value), (second, right.value)):
+def are_separated(facts: Facts, loop: Loop, first: Access, second: Access, *, depth: int | None = None) -> bool:
+    """Whether two accesses are seen to be apart in every two iterations of a loop: the quick rule.
+
+    Loops around them that stand `depth` loops deep, or deeper, may be in any two iterations: those in it, if not given.
+    """
+    depth = loop.depth if depth is None else depth
+    plain = [place for place in range(len(first.axes)) if facts.plain(first, place) and facts.plain(second, place)]
+    indices = [(first.axes[place].value, second.axes[place].value) for place in plain]
+    if any(left.is_constant and right.is_constant and left != right for left, right in indices):
+        return True
+    where = (loop, depth, first.loops, second.loops, first.conditions, second.conditions)
+    for left, right in indices:
+        if (known := facts.steps.get((*where, left, right))) is None:
+            known = _steps_apart(facts.model.within(first, second), loop, (first, left), (second, right), depth)
+            facts.steps[*where, left, right] = known
+        if known:
             return True
     return False
 
 
 @legality
-def _steps_apart(facts: Facts, loop: Loop, one: tuple[Access, Polynomial], two: tuple[Access, Polynomial]) -> bool:
-    """Whether the loop's step in an index is greater than the reach of all that varies inside an iteration."""
+def _steps_apart(
+    model: Model, loop: Loop, one: tuple[Access, Polynomial], two: tuple[Access, Polynomial], depth: int
+) -> bool:
+    """Whether the loop's step in an index is greater than the reach of all that varies; without one, one is ahead."""
     step = cofactor(one[1], loop.atom)
-    if step is None or not _is_fixed(step.atoms(), loop.depth):
+    if step is None or not _is_fixed(step.atoms(), depth):
         return False
     moves = step * of_atom(loop.atom)
     left_rest, right_rest = one[1] - moves, two[1] - moves
-    fixed = _fixed_part(right_rest, loop.depth)
+    fixed = _fixed_part(right_rest, depth)
     leasts: list[Polynomial] = []
     for sign in (1, -1):
         lefts, rights = (left_rest - fixed).scale(-sign), (right_rest - fixed).scale(sign)
-        left = lower_corner(facts.model, _inner_loops(one[0], loop), lefts, kept=step.atoms())
-        right = lower_corner(facts.model, _inner_loops(two[0], loop), rights, kept=step.atoms())
+        left = lower_corner(model, _inner_loops(one[0], depth), lefts, kept=step.atoms())
+        right = lower_corner(model, _inner_loops(two[0], depth), rights, kept=step.atoms())
         # What differs between the two iterations must not cancel out in the sum.
-        if left is None or right is None or any(depth_of(atom) > loop.depth for atom in left.atoms() & right.atoms()):
+        if left is None or right is None or any(depth_of(atom) > depth for atom in left.atoms() & right.atoms()):
             return False
         leasts.append(left + right - number(1))
-    return _exceeds(facts.model, step, leasts) or _exceeds(facts.model, step.scale(-1), leasts)
+    if not step.terms:
+        return any(map(model.is_natural, leasts))
+    return _exceeds(model, step, leasts) or _exceeds(model, step.scale(-1), leasts)
 
 
 @legality
@@ -178,8 +211,8 @@ def _exceeds(model: Model, step: Polynomial, leasts: Sequence[Polynomial]) -> bo
     return all(model.is_natural(step + least) for least in leasts)
 
 
-def _inner_loops(access: Access, loop: Loop) -> tuple[Loop, ...]:
-    return tuple(inner for inner in access.loops if inner.depth >= loop.depth)
+def _inner_loops(access: Access, depth: int) -> tuple[Loop, ...]:
+    return tuple(inner for inner in access.loops if inner.depth >= depth)
 
 
 def _fixed_part(polynomial: Polynomial, depth: int) -> Polynomial:
@@ -264,10 +297,14 @@ def may_meet(facts: Facts, loop: Loop, first: Access, second: Access, *, depth: 
 
     Loops around them that stand `depth` loops deep, or deeper, may be in any two iterations; the others are in one.
     """
-    if _moves_with(facts, loop, first, second, depth) or are_in_other_rows(facts, loop, (first, second), depth):
+    pair = first, second
+    if _are_clear(facts, loop, first, second, depth) or _follows(facts, loop, pair, depth):
         return False
     formulas, moved = _meetings(facts, loop, depth, first, second)
-    return facts.solver.feasible((*formulas, less(of_atom(loop.atom), moved[loop.atom]))) is not False
+    if facts.solver.feasible((*formulas, less(of_atom(loop.atom), moved[loop.atom]))) is not False:
+        return True
+    facts.apart.setdefault(_places(loop, depth, pair), []).append(pair)
+    return False
 
 
 @hazard
@@ -285,25 +322,6 @@ def may_precede(facts: Facts, nest: tuple[Loop, Loop], slope: int, first: Access
     )
     diagonal, other = outer.scale(slope) + inner, moved_outer.scale(slope) + moved_inner
     return facts.solver.feasible((*formulas, ahead, at_least(diagonal, other))) is not False
-
-
-@legality
-def _moves_with(facts: Facts, loop: Loop, first: Access, second: Access, depth: int) -> bool:
-    """Whether some index of both is a multiple of the loop's and what is fixed: the usual case, seen without isl."""
-    return any(_is_step(facts, loop, (first, second), place, depth) for place in range(len(first.axes)))
-
-
-@legality
-def _is_step(facts: Facts, loop: Loop, pair: tuple[Access, Access], place: int, depth: int) -> bool:
-    index = pair[0].axes[place].value
-    rest = index - of_atom(loop.atom).scale(index.factor((loop.atom,)))
-    return (
-        pair[1].axes[place].value == index
-        and rest != index
-        and _is_fixed(rest.atoms(), depth)
-        and facts.plain(pair[0], place)
-        and facts.plain(pair[1], place)
-    )
 
 
 def may_touch(facts: Facts, loop: Loop, first: Access, second: Access) -> bool:

@@ -436,3 +436,71 @@ def test_a_step_that_may_wrap_is_no_step():
 
     loops = by_name(outside(beside_data(far=far)))
     assert [name for name, verdict in loops.items() if verdict.independent] == ["i", "j"]
+
+
+def test_many_stores_at_literal_offsets_are_few_questions(monkeypatch):
+    """for i, j: y[i * k + j, 0 ... 15] = 1.0: in j, all of them are apart if the first two are."""
+    asked: list[object] = []
+    feasible = Solver.feasible
+    monkeypatch.setattr(
+        Solver, "feasible", lambda self, formulas: (asked.append(formulas), feasible(self, formulas))[1]
+    )
+    many = []
+    for count in (2, 16):
+        make = KernelBuilder()
+        y, i, j, k = make.tensor("y", 2), make.symbol("i"), make.symbol("j"), make.scalar("k")
+        flat = apply("add", apply("mul", i, k), j)
+        stores = [make.store(y, (flat, build.integer(each)), ONE) for each in range(count)]
+        nest = make.loop(i, size(y, 0), make.loop(j, k, *stores))
+        analysis = analyse(make.kernel(nest))
+        assert all(verdict.independent for verdict in analysis.loops.values())
+        facts = Facts(analysis.model, Solver(), analysis.bounds)
+        outer, inner = analysis.accesses[0].loops
+        asked.clear()
+        for loop in (outer, inner):
+            for one in analysis.accesses:
+                assert not any(may_meet(facts, loop, one, other, depth=0) for other in analysis.accesses)
+        many.append(len(asked))
+    assert many[0] == many[1] > 0
+
+
+def test_a_literal_tells_accesses_apart_that_count_from_the_start():
+    last = build.integer(-1)
+    assert not meets(KERNEL.loop(I, 8, put(build.integer(3)), put(build.integer(4))))
+    assert meets(KERNEL.loop(I, 8, put(wrapped(last, X, 0)), put(build.integer(4))))
+    assert meets(KERNEL.loop(I, 8, put(build.integer(4)), put(wrapped(last, X, 0))))
+    assert meets(KERNEL.loop(I, 8, put(build.integer(3)), put(build.integer(3))))
+
+
+def test_one_index_may_always_be_ahead_of_another():
+    """Of a loop that neither moves with, only the distance counts."""
+    k = KERNEL.scalar("k")
+    nest = [KERNEL.loop(J, 8, put(value(J))), KERNEL.loop(J, 8, put(apply("add", J, 8)))]
+    assert not meets(KERNEL.loop(I, k, *nest))
+    assert not meets(KERNEL.loop(I, k, *nest[::-1]))
+    assert meets(KERNEL.loop(I, k, nest[0], KERNEL.loop(J, 8, put(apply("add", J, 7)))))
+    assert meets(KERNEL.loop(I, k, KERNEL.loop(J, 8, put(apply("add", J, 7))), nest[0]))
+
+
+def test_loops_around_may_be_in_any_two_iterations():
+    """x[4 * i + 8 * j]: in one iteration of j, those of i are apart; in any two, they are not."""
+    index = apply("add", apply("mul", I, 4), apply("mul", J, 8))
+    kernel = KERNEL.kernel(KERNEL.loop(J, 8, KERNEL.loop(I, 8, put(index))))
+    analysis = analyse(kernel)
+    facts = Facts(analysis.model, Solver(), analysis.bounds)
+    (store,) = analysis.accesses
+    loop = store.loops[1]
+    assert not may_meet(facts, loop, store, store, depth=1)
+    assert may_meet(facts, loop, store, store, depth=0)
+    assert not may_meet(facts, loop, store, store, depth=1)
+
+
+def test_a_pair_that_is_apart_says_nothing_of_one_with_fewer_conditions():
+    even = KERNEL.branch(apply("eq", apply("mod", I, 2), 0), (put(apply("floordiv", I, 2)),))
+    analysis = analyse(KERNEL.kernel(KERNEL.loop(I, 8, even, put(apply("floordiv", I, 2)))))
+    facts = Facts(analysis.model, Solver(), analysis.bounds)
+    guarded, plain = analysis.accesses
+    (loop,) = guarded.loops
+    assert not may_meet(facts, loop, guarded, guarded, depth=0)
+    assert may_meet(facts, loop, plain, plain, depth=0)
+    assert may_meet(facts, loop, guarded, plain, depth=0)

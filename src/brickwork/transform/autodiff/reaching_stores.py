@@ -17,7 +17,7 @@ from itertools import count, takewhile
 from typing import TypeAlias
 
 from brickwork.analysis.isl import Solver
-from brickwork.analysis.races import Facts, are_separated, may_coincide, may_meet
+from brickwork.analysis.races import Facts, may_coincide, may_meet
 from brickwork.analysis.verdicts import Analysis, Bound, BoundVerdict
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Block, For, If, Kernel, Load, Node, Store, Tensor, While
@@ -147,8 +147,7 @@ class ReachingStores:
         pairs = zip(one.loops, other.loops, strict=False)
         common = [loop for loop, _ in takewhile(lambda pair: pair[0].node.index == pair[1].node.index, pairs)]
         apart = (loop for loop in common if not loop.node.claimed)
-        unsure = (loop for loop in apart if not are_separated(self.facts, loop, one, other))
-        if any(may_meet(self.facts, loop, one, other, depth=loop.depth) for loop in unsure):
+        if any(may_meet(self.facts, loop, one, other, depth=loop.depth) for loop in apart):
             return True
         depth = common[-1].depth + 1 if common else 0
         return self._stands_after(first, second) and may_coincide(self.facts, depth, one, other)
