@@ -408,7 +408,21 @@ class GridPlanner(SharingPlanner):
             for access in self.analysis.accesses
             if not access.store and any(varies_with(access, index) for index in inner)
         ]
-        return len(band) > 1 and all(any(not varies_with(each, node.index) for node in band) for each in along)
+        return len(band) > 1 and all(any(self.reads_again(each, node) for node in band) for each in along)
+
+    def reads_again(self, access: Access, loop: For) -> bool:
+        """Whether other iterations of a loop read the same: no part of an axis is each one's own."""
+        return not varies_with(access, loop.index) and not any(
+            distance is not None and self.is_apart(inner, distance)
+            for inner, distance in setting_out(access, {loop.index})
+        )
+
+    def is_apart(self, loop: For, distance: Polynomial) -> bool:
+        """Whether a loop is no longer than the distance of the places at which it begins, as far as that is known."""
+        if not distance.is_constant:
+            return True
+        most = self.lengths.most(loop)
+        return isinstance(most, Constant) and 0 < int(most.value) <= abs(distance.constant)
 
     # ------------------------------------------------------------ lanes
 
