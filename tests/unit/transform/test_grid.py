@@ -503,3 +503,26 @@ def test_products_of_rows_are_for_threads_and_sums_of_rows_for_blocks():
     lanes, short, *rows = (roles(kernel) for kernel in kernels(pieces_of(sums, q)[1]))
     assert Role.BLOCK not in {*lanes, *short}
     assert all(Role.BLOCK in each for each in rows)
+
+
+def sums_from_places_that_floats_say(x: torch.Tensor, y: torch.Tensor, rate: float, n: int) -> None:
+    for b in range(x.shape[0]):
+        at = 0
+        for f in range(y.shape[1]):
+            begin = at + int((f + 1) * rate)
+            s = 0.0
+            for i in range(n):
+                s += x[b, begin + i]
+            y[b, f] = s
+            if s > 0.0:
+                at = begin
+
+
+def test_threads_share_sums_from_places_of_which_nothing_is_known():
+    """A place may be so large that adding an index to it wraps; neighbours are neighbours all the same."""
+    x, y = (memory([[0.5] * 6] * 3) for _ in range(2))
+    _, pieces, _ = pieces_of(sums_from_places_that_floats_say, x, y, 1.5, 4)
+    assert any({Role.BLOCK, Role.THREAD} <= {*roles(kernel)} for kernel in kernels(pieces))
+    with pytest.raises(IndexError):
+        run_program(pieces, (x, y, 1.5, 4), check=True)
+    agree(sums_from_places_that_floats_say, x, y, 0.125, 2)

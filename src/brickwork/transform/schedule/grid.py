@@ -228,10 +228,10 @@ class GridPlanner(SharingPlanner):
                 return scale
             # Where limits say where they begin, neighbours do so at neighbours for the most part.
             atom = next(around.atom for around in access.loops if around.node is loop)
-            moved = [place for place, axis in enumerate(access.axes) if moves_with(axis.value, atom)]
+            moved = [place for place, axis in enumerate(access.axes) if moves_with(axis.modular, atom)]
             if moved != [access.tensor.type.neighbours]:
                 return scale
-            step = access.axes[moved[0]].value.factor((atom,)) * (distance.constant or 1)
+            step = access.axes[moved[0]].modular.factor((atom,)) * (distance.constant or 1)
             cost = max(cost, scale * NEIGHBOUR if abs(step) == 1 else scale / 2)
         return cost
 
@@ -243,12 +243,12 @@ class GridPlanner(SharingPlanner):
     def nearness(self, access: Access, atom: IndexAtom) -> float:
         """Return what a read costs whose places remainders say, or that is one of a few in rows of literal places."""
         unit = access.tensor.type.neighbours
-        varying = [place for place, axis in enumerate(access.axes) if moves_with(axis.value, atom)]
+        varying = [place for place, axis in enumerate(access.axes) if moves_with(axis.modular, atom)]
         if unit is None or len(varying) != 1:
             return 1.0
         if varying[0] != unit:
             return 1 / 2 if all(axis.value.is_constant for axis in access.axes[varying[0] + 1 :]) else 1.0
-        return NEIGHBOUR if abs(self.slope(access.axes[unit].value, atom)) == 1 else 1.0
+        return NEIGHBOUR if abs(self.slope(access.axes[unit].modular, atom)) == 1 else 1.0
 
     def slope(self, value: Polynomial, atom: IndexAtom) -> int:
         """Return how far an index moves with a loop's, but for where quotients change; 0 where that is unknown."""
@@ -270,7 +270,7 @@ class GridPlanner(SharingPlanner):
             return False
         inner = [around for around in access.loops if around.atom.depth > depth]
         own = [around.atom for around in inner if not self.is_shared(around.node)]
-        return any(abs(access.axes[unit].value.factor((item,))) == 1 for item in own)
+        return any(abs(access.axes[unit].modular.factor((item,))) == 1 for item in own)
 
     def is_shared(self, loop: For) -> bool:
         """Whether the iterations of a loop may be for threads of their own, and leave nothing to join."""
@@ -506,7 +506,7 @@ class GridPlanner(SharingPlanner):
         unit = access.tensor.type.neighbours
         if atom is None or unit is None or not access.store:
             return False
-        return abs(access.axes[unit].value.factor((atom,))) > 1
+        return abs(access.axes[unit].modular.factor((atom,))) > 1
 
     def is_masked(self, loop: For, last: For) -> bool:
         """Whether neighbouring iterations touch all elements of their own in branches that they may take or not.

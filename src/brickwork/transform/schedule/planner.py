@@ -213,27 +213,27 @@ def access_cost(access: Access, vectors: set[Symbol]) -> float:
     scale = 2.0 if access.store else 1.0
     if atom is None:
         return scale
-    varying = [place for place, axis in enumerate(access.axes) if moves_with(axis.value, atom)]
+    varying = [place for place, axis in enumerate(access.axes) if moves_with(axis.modular, atom)]
     if not varying:
         return scale / 16
     if varying == [access.tensor.type.neighbours]:
-        return scale * NEIGHBOUR if abs(access.axes[varying[0]].value.factor((atom,))) == 1 else scale / 2
+        return scale * NEIGHBOUR if abs(access.axes[varying[0]].modular.factor((atom,))) == 1 else scale / 2
     return scale
 
 
 def is_apart(access: Access, loop: Symbol) -> bool:
     """Whether a loop's iterations access elements at no constant distance along memory."""
     atom = _atom(access, loop)
-    varying = [place for place, axis in enumerate(access.axes) if moves_with(axis.value, atom)]
+    varying = [place for place, axis in enumerate(access.axes) if moves_with(axis.modular, atom)]
     if varying != [access.tensor.type.neighbours]:
         return bool(varying)
-    return not access.axes[varying[0]].value.factor((atom,))
+    return not access.axes[varying[0]].modular.factor((atom,))
 
 
 def is_strided(access: Access, loop: Symbol) -> bool:
     """Whether a loop's iterations access elements some places apart along memory."""
     unit = access.tensor.type.neighbours
-    step = cofactor(access.axes[unit].value, _atom(access, loop)) if unit is not None else None
+    step = cofactor(access.axes[unit].modular, _atom(access, loop)) if unit is not None else None
     return step is not None and step not in {number(0), number(1), number(-1)}
 
 
@@ -262,7 +262,7 @@ def setting_out(access: Access, vectors: set[Symbol]) -> Iterator[tuple[For, Pol
 def varies_with(access: Access, loop: Symbol) -> bool:
     """Whether the element that is accessed depends on a loop's index."""
     atom = next((around.atom for around in access.loops if around.node.index == loop), None)
-    return atom is not None and any(moves_with(axis.value, atom) for axis in access.axes)
+    return atom is not None and any(moves_with(axis.modular, atom) for axis in access.axes)
 
 
 def moves_with(value: Polynomial, index: IndexAtom) -> bool:
