@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from typing import TypeAlias
 
 from brickwork.analysis import formula as logic
-from brickwork.analysis.bits import interval_of_bits
 from brickwork.analysis.formula import FALSE, TRUE, UNKNOWN, Comparison, Formula, atoms_of, both, either, negate
+from brickwork.analysis.intervals import interval_of_bits, interval_of_choice, interval_of_rest, mirrored
 from brickwork.analysis.polyhedral_model import (
     Choice,
     Element,
@@ -39,6 +39,7 @@ from brickwork.analysis.polynomial import (
     interval_of,
     number,
     of_atom,
+    only_atom,
 )
 from brickwork.ir.dtypes import BOOL, INT64, Kind
 from brickwork.ir.nodes import (
@@ -101,6 +102,10 @@ class Values:
         self.quotients: dict[Atom, Quotient] = {}
         self.origins: dict[Atom, Origin] = {}
         self.exclusive: dict[Atom, Exclusive] = {}
+        self.powers: set[Atom] = set()
+        """Of two."""
+        self.moved: dict[Atom | None, tuple[Polynomial, Polynomial]] = {}
+        """What was shifted to the right, and by how many places."""
         self._count = 0
 
     def interval(self, polynomial: Polynomial) -> Interval:
@@ -331,17 +336,45 @@ class Values:
                 return left.scale(2**right.constant)
             case "shift_right", [left, right] if right.is_constant and 0 <= right.constant < 62:
                 return self.divide(left, number(2**right.constant))[0]
-            case "bit_and", [left, right] if right.is_constant and right.constant > 0:
-                mask = right.constant
-                if mask & (mask + 1) == 0:
-                    return self.divide(left, number(mask + 1))[1]
-                return self.unknown(depth, Interval(0, mask), Interval(0, mask))
+            case "bit_and", [left, right]:
+                return self._common_bits(left, right, depth)
+            case "bit_or", [left, right] if self._is_power(right):
+                return self.choose(self._has_bit(left, right), left, self._exclusive(self.exact(left), right), depth)
             case (("shift_left" | "shift_right" | "bit_length"), _):
                 return self._of_bits(name, operands)
             case "bit_xor", [left, right]:
                 return self._exclusive(self.exact(left), self.exact(right))
             case _:
                 return self.unknown(depth)
+
+    def _common_bits(self, left: Polynomial, right: Polynomial, depth: int) -> Polynomial:
+        if self._is_power(left):
+            left, right = right, left
+        moved = self.moved.get(only_atom(left))
+        if right == number(1) and moved is not None:
+            power = self._of_bits("shift_left", (number(1), moved[1]))
+            if self._is_power(power):
+                return self.choose(self._has_bit(moved[0], power), number(1), number(0), depth)
+        mask = right.constant if right.is_constant else 0
+        if mask > 0 and mask & (mask + 1) == 0:
+            return self.divide(left, number(mask + 1))[1]
+        if self._is_power(right):
+            return self.choose(self._has_bit(left, right), right, number(0), depth)
+        return self.unknown(depth, *((Interval(0, mask),) * 2 if mask > 0 else ()))
+
+    @legality
+    def _is_power(self, value: Polynomial) -> bool:
+        """Whether an integer is a positive power of two."""
+        if value.is_constant:
+            return value.constant > 0 and value.constant & (value.constant - 1) == 0
+        return only_atom(value) in self.powers
+
+    def _has_bit(self, value: Polynomial, power: Polynomial) -> Formula:
+        """Return whether a bit is set: without it a number is less, with it greater, by that power of two."""
+        value = self.exact(value)
+        other = self._exclusive(value, power)
+        self.restrict(other, either(logic.equal(other, value + power), logic.equal(other, value - power)))
+        return logic.less(other, value)
 
     def _exclusive(self, left: Polynomial, right: Polynomial) -> Polynomial:
         one, two = self.interval(left), self.interval(right)
@@ -359,8 +392,13 @@ class Values:
         around = [self._in_loops(operand) for operand in operands]
         if name == "shift_left" and all(each.low is not None and each.low >= 0 for each in around):
             self._bounds_of(operands[1].atoms(), self.counts)
-        value = self._derived((name, *operands), operands, interval_of_bits(name, around))
+        within = interval_of_bits(name, around)
+        value = self._derived((name, *operands), operands, within)
         self.loose |= value.atoms()
+        if name == "shift_left" and self._is_power(operands[0]) and within.low is not None and within.low > 0:
+            self.powers |= value.atoms()
+        if name == "shift_right":
+            self.moved[next(iter(value.atoms()))] = operands[0], operands[1]
         return value
 
     def _product(self, left: Polynomial, right: Polynomial) -> Polynomial:
@@ -409,9 +447,11 @@ class Values:
         if positive and ahead and inside.high is not None and by.low is not None and inside.high < by.low:
             return number(0), dividend
         own = self.own_interval(top)
-        within, own = ((Interval(0, item.high) if positive and ahead else _mirror(item)) for item in (inside, own))
+        within, own = ((Interval(0, item.high) if positive and ahead else mirrored(item)) for item in (inside, own))
         quotient = self._derived(("quotient", top, bottom), (top, bottom), within, own)
-        rest = self._derived(("rest", top, bottom), (top, bottom), _rests(by), _rests(self.own_interval(bottom)))
+        rest = self._derived(
+            ("rest", top, bottom), (top, bottom), interval_of_rest(by), interval_of_rest(self.own_interval(bottom))
+        )
         self.ranges[next(iter(quotient.atoms()))] = top.atoms() | bottom.atoms()
         for made, remainder in ((quotient, False), (rest, True)):
             self.origins[next(iter(made.atoms()))] = Floor(top, bottom, remainder)
@@ -457,7 +497,7 @@ class Values:
         if condition == FALSE:
             return otherwise
         interval, own = (
-            _chosen(condition, then - otherwise, around(then), around(otherwise))
+            interval_of_choice(condition, then - otherwise, around(then), around(otherwise))
             for around in (self.interval, self.own_interval)
         )
         if logic.is_exact(condition):
@@ -514,6 +554,8 @@ class Values:
                 return self._compare(operator.name, first, second)
             case Apply(operator=operator, operands=operands) if all(item.dtype is BOOL for item in operands):
                 return _logic(operator.name, [self.condition(item, environment, depth) for item in operands])
+            case Cast(operand=operand) if operand.dtype is INT64:
+                return self._compare("ne", self.integer(operand, environment, depth), number(0))
             case _:
                 return UNKNOWN
 
@@ -542,38 +584,6 @@ class Values:
         if symbol in self.scalars:
             return Comparison(of_atom(ScalarAtom(symbol)) - number(1), equal=True)
         return UNKNOWN
-
-
-def only_atom(polynomial: Polynomial) -> Atom | None:
-    """Return the atom that a polynomial is, if it is nothing else."""
-    if len(polynomial.terms) == 1 and polynomial.terms[0][1] == 1 and len(polynomial.terms[0][0]) == 1:
-        return polynomial.terms[0][0][0]
-    return None
-
-
-def _chosen(condition: Formula, difference: Polynomial, then: Interval, otherwise: Interval) -> Interval:
-    """Return an interval around what a condition chooses: the greater of two is at least both, the less at most."""
-    hull = then.hull(otherwise)
-    if condition in {Comparison(difference), Comparison(difference - number(1))}:
-        lows = [each.low for each in (then, otherwise) if each.low is not None]
-        return hull.meet(Interval(max(lows, default=None), None))
-    if condition in {Comparison(difference.scale(-1)), Comparison(difference.scale(-1) - number(1))}:
-        highs = [each.high for each in (then, otherwise) if each.high is not None]
-        return hull.meet(Interval(None, min(highs, default=None)))
-    return hull
-
-
-def _mirror(interval: Interval) -> Interval:
-    if interval.low is None or interval.high is None:
-        return EVERYTHING
-    span = max(abs(interval.low), abs(interval.high))
-    return Interval(-span, span)
-
-
-def _rests(divisor: Interval) -> Interval:
-    low = 0 if divisor.low is not None and divisor.low > 0 else None if divisor.low is None else divisor.low + 1
-    high = None if divisor.high is None else max(divisor.high - 1, 0)
-    return Interval(low, high)
 
 
 def _logic(name: str, operands: list[Formula]) -> Formula:

@@ -294,3 +294,10 @@ def atom_interval(atom: Atom, intervals: Mapping[Atom, Interval]) -> Interval:
             return SCALAR_RANGE
         case IndexAtom() | UnknownAtom():
             return INT64_RANGE
+
+
+def only_atom(polynomial: Polynomial) -> Atom | None:
+    """Return the atom that a polynomial is, if it is nothing else."""
+    if len(polynomial.terms) == 1 and polynomial.terms[0][1] == 1 and len(polynomial.terms[0][0]) == 1:
+        return polynomial.terms[0][0][0]
+    return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from brickwork.analysis.expressions import Environment, Values, only_atom
+from brickwork.analysis.expressions import Environment, Values
 from brickwork.analysis.formula import Comparison, Formula, at_least, both, either, negate
 from brickwork.analysis.invariants import (
     Limits,
@@ -33,6 +33,7 @@ from brickwork.analysis.polynomial import (
     SizeAtom,
     number,
     of_atom,
+    only_atom,
     order_of,
 )
 from brickwork.ir import build

@@ -422,14 +422,18 @@ def _sweeps(writer: Writer) -> None:
     writer.level += 1
     if form == "for":
         writer.line("t = 1 << u")
-    pair = writer.open(Head(f"range({size.text} // 2)", below(most // 2), most // 2))
+    bits = pick((True, False))
+    end, last = (size.text, most) if bits else (f"{size.text} // 2", most // 2)
+    pair = writer.open(Head(f"range({end})", below(last), last))
     low = pick(
         (f"{pair.text} // t * 2 * t + {pair.text} % t",) * 3
         + (f"{pair.text} // t * t + {pair.text} % t", f"{pair.text} ^ t")
     )
-    place, other = Whole(f"({low})", _ANY), Whole(f"({low} + {pick(('t', 't', 't', '1'))})", _ANY)
+    low, way = (pair.text, pick("|+^")) if bits else (low, "+")
+    place, other = Whole(f"({low})", _ANY), Whole(f"({low} {way} {pick(('t', 't', 't', '1'))})", _ANY)
     one, two = (element(writer, array, [*loops, each]) for each in (place, other))
-    guards, scope.guards = [*scope.guards], []
+    asked = (f"{pair.text} & t == 0", f"not {pair.text} & t", f"{pair.text} & 2 == 0")
+    guards, scope.guards = [*scope.guards, *((pick(asked),) if bits else ())], []
     if guards:
         writer.line(f"if {' and '.join(dict.fromkeys(guards))}:")
         writer.level += 1

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from brickwork.analysis.bits import interval_of_bits
+from brickwork.analysis.intervals import interval_of_bits
 from brickwork.analysis.polynomial import EVERYTHING, INT64_RANGE, Interval
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.operators import OPERATORS
