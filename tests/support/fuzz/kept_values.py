@@ -3,6 +3,7 @@
     w = torch.zeros(p) in each iteration, or counts          x[place[i]] = ...: the last iteration's value stays
     w = []: w.append(...), w.pop(), w[-1]                   for t: w[i, j] = (w[i, j] * 2 + x[t, j]) % 5
     numbers of the host part as bounds and factors          w = x[i] * 2 % 5: w[j], sum(w), w[1:]
+    for j: if i + j >= n: break                             for j: if x[j] < x[k]: k = j
 
 One of them is added to one program in five.
 """
@@ -206,4 +207,35 @@ def _rows(writer: Writer) -> None:
     writer.close(len(inner))
 
 
-_NESTS: tuple[Callable[[Writer], None], ...] = (_scratch, _counted, _grown, _states, _scattered, _host_numbers, _rows)
+def _ended(writer: Writer) -> None:
+    """Loops that begin by leaving at some index, counts of short integers, and places of extremes without these."""
+    scope, pick, chance = writer.scope, writer.scope.pick, writer.scope.chance
+    target, source, name = some(writer, 1, 2, written=True), some(writer, 1, 2), f"w{next(writer.numbers)}"
+    size, dtype = target.sizes[0], pick(("int8", "int16", "int32", "uint8"))
+    writer.line(f"{name} = torch.full(({size.text},), {pick(('0', '3', '120'))}, dtype=torch.{dtype})")
+    outer = over(writer, size)
+    writer.line("k = 0")
+    along = source.sizes[-1]
+    item = over(writer, along, pick((0, 0, 1)))
+    writer.line(f"t = {pick(('', '2 * '))}{item.text} {pick('+-')} {outer.text}")
+    for _ in range(pick((0, 1, 1, 2))):
+        end = pick((f"t >= {size.text}", f"{size.text} - {item.text} < {pick('123')}", f"t > 3 or {item.text} >= n"))
+        writer.line(f"if {pick((end, end, f't < {item.text}', f'{outer.text} > 1'))}:")
+        writer.line("    break")
+    value = element(writer, source, [outer, item] if len(source.sizes) > 1 else [item])
+    if chance(0.7):
+        place = Whole("k", (0, max(extent(along) - 1, 0)))
+        kept_at = element(writer, source, [outer, place] if len(source.sizes) > 1 else [place])
+        test = pick((f"{value} {pick(('<', '>', '<=', '>='))} {kept_at}", f"{kept_at} < {value}"))
+        guards, scope.guards = scope.guards, []
+        writer.line(f"if {' and '.join((*dict.fromkeys(guards), test))}:")
+        writer.line(f"    k = {item.text}")
+    writer.guarded(f"{name}[{outer.text}] {pick(('+=', '+=', '-=', '*='))} {pick(('1', '2', f'int({value}) % 5'))}")
+    writer.close(1)
+    writer.guarded(f"{element(writer, target, [outer, outer])} {pick(('=', '+='))} k + {name}[{outer.text}]")
+    writer.close(1)
+
+
+_NESTS: tuple[Callable[[Writer], None], ...] = (
+    *(_scratch, _counted, _grown, _states, _scattered, _host_numbers, _rows, _ended),
+)
