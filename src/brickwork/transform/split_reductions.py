@@ -98,6 +98,8 @@ def split_reductions(levels: Sequence[For], places: Partition, names: Names, *, 
 
     Loops of a `careful` body, which checks everything and hardly runs, stay whole.
     """
+    inside = {level.index for level in levels} | assigned_symbols(levels[-1].body)
+    levels, whole = _without_branch(levels)
     last = levels[-1]
     loop = _accumulating(levels)
     if loop is None or _goes_together(loop) or (careful and effects(levels).fails):
@@ -115,7 +117,6 @@ def split_reductions(levels: Sequence[For], places: Partition, names: Names, *, 
     total = build.product(counts)
     counted = [*counts[:-1], _steps(counts[-1], last.width)] if limits in {DEEP, TILES, TOGETHER} else counts
     steps = build.product(counted)
-    inside = {level.index for level in levels} | assigned_symbols(last.body)
     if Partition(places.device | inside).is_known(loop.start, loop.stop):
         lengths = [build.product([longest(each, levels) for each in chain]) for chain in chains]
         length = most = reduce(lambda one, two: build.apply("maximum", one, two), lengths)
@@ -124,12 +125,12 @@ def split_reductions(levels: Sequence[For], places: Partition, names: Names, *, 
     else:
         return None
     pieces = pieces_of(steps, most, limits)
-    cutter = _Cutter(tuple(levels), tuple(chains), names, tuple(counts), limits)
+    cutter = _Cutter(tuple(levels), whole, tuple(chains), names, tuple(counts), limits)
     made = cutter.tensors(pieces, total)
     tensors = tuple(item.tensor for item in made)
     join = cutter.joined(tensors)
     # Where several loops accumulate, each may have a condition of its own.
-    joined = (*before, join if beside else _in_place_of(loop, lambda _: join, around), *after)
+    joined = whole((*before, join if beside else _in_place_of(loop, lambda _: join, around), *after))
     if not _may_join(joined, limits.joined):
         return None
     enough = build.apply("ge", length, build.integer(2 * limits.least))
@@ -198,10 +199,12 @@ class _Cutter:
     """Cuts accumulating loops in one nest into pieces, with partial results that are joined afterwards.
 
     Each loop of a chain is all that is in the one before, and pieces are of the iterations of all. There are as many
-    pieces of each of the `chains`, which follow one another, and a partial result is of a piece of each.
+    pieces of each of the `chains`, which follow one another, and a partial result is of a piece of each. What an
+    iteration does is `whole` in the branch that it stands in.
     """
 
     levels: tuple[For, ...]
+    whole: Callable[[Block], Block]
     chains: tuple[tuple[For, ...], ...]
     names: Names
     counts: tuple[Expression, ...]
@@ -245,7 +248,7 @@ class _Cutter:
         role = self.levels[-1].role
         over = For(index=piece, start=build.integer(0), stop=count, body=(), role=role, loc=loop.loc)
         levels = (over, *self.levels) if self.wide else (*self.levels, over)
-        return nested(levels, body)
+        return nested(levels, self.whole(body))
 
     def joined(self, tensors: Sequence[Tensor]) -> For:
         """Return the loop that joins the partial results of an iteration."""
@@ -272,6 +275,19 @@ class _Cutter:
         for axis, count in enumerate(self.counts, 1):
             if self.wide and isinstance(count, Size):
                 yield from (build.apply("eq", Size(tensor=tensor, axis=axis), count) for tensor in tensors)
+
+
+@legality
+def _without_branch(levels: Sequence[For]) -> tuple[Sequence[For], Callable[[Block], Block]]:
+    """Return a nest without the branch that all of its iterations stand in, and what puts a block in there."""
+    match levels[-1].body:
+        case (*before, If(otherwise=()) as branch) if not effects((*before, branch.condition)).fails and (
+            len(branch.then) > 1 and all(isinstance(item, Assign) for item in before)
+        ):
+            inner, whole = _without_branch((*levels[:-1], replace(levels[-1], body=branch.then)))
+            return inner, lambda block: (*before, replace(branch, then=whole(block)))
+        case _:
+            return levels, lambda block: block
 
 
 @legality
