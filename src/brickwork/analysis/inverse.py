@@ -40,7 +40,7 @@ from brickwork.legality import legality
 from brickwork.records import dataclass
 
 ZERO, ONE = number(0), number(1)
-MOST_COMBINED = 12
+MOST_COMBINED = 16
 """Pairs of a lower and an upper bound that bounds of the loops around are made of."""
 
 

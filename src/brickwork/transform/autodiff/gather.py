@@ -76,6 +76,7 @@ from brickwork.transform.autodiff.slices import (
     added_by,
     ends_early,
     loads,
+    most_stores,
     slice_of,
     updated,
 )
@@ -304,11 +305,13 @@ class _Gatherer:
         }
 
     def stays(self, root: For, updates: Sequence[Place], depth: int) -> bool:
-        """Whether a tensor's updates had better stay where they are: iterations do not meet on an element."""
+        """Whether a tensor's updates had better stay where they are: iterations do not meet on an element.
+
+        Where an iteration makes no other update, nothing is computed again for those that are not of all elements.
+        """
         if not self.separate.is_separate(updates, depth):
             return False
-        alone = sum(isinstance(node, Store) for node in walk(root)) == 1
-        return depth > 0 or not alone or self.is_cover(updates[0], depth)
+        return depth > 0 or most_stores(root) > 1 or self.is_cover(updates[0], depth)
 
     def is_apart(self, update: Place, depth: int) -> bool:
         """Whether an element belongs to one iteration of the nest's loop, which is then independent as it is."""

@@ -29,7 +29,7 @@ from brickwork.ir.nodes import (
     Symbol,
     Tensor,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
+from brickwork.ir.walk import assigned_symbols, blocks_in, read_symbols, statements, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
 
@@ -317,3 +317,9 @@ def _bare_block(block: Block) -> Block | None:
     result = [_bare(statement) for statement in block if not isinstance(statement, Store | Check)]
     found = [item for item in result if item is not None]
     return tuple(found) if len(found) == len(result) else None
+
+
+def most_stores(statement: Statement) -> int:
+    """Return how many stores an iteration of the loops in a statement makes at most: one branch of each is taken."""
+    inside = [sum(map(most_stores, block)) for block in blocks_in(statement)]
+    return isinstance(statement, Store) + (max(inside) if isinstance(statement, If) else sum(inside))

@@ -1,0 +1,78 @@
+"""Parts of an axis, and places of several digits, are gathered with one iteration for each element."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from brickwork.ir.nodes import Allocate, For, Store
+from brickwork.ir.walk import read_symbols, walk
+from support.lowering import program_of
+from unit.transform.autodiff.test_gather import gathered, kernel_of, numbers, results
+
+
+def parts(g: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Each iteration adds to one of two tensors."""
+    p, q = a.shape[0], b.shape[0]
+    left, right = torch.zeros((p,)), torch.zeros((q,))
+    for j in range(p + q):
+        if j < p:
+            left[j] += g[j]
+        else:
+            right[j - p] += g[j]
+    return left, right
+
+
+def both(g: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Each iteration adds to both, if not always."""
+    p, q = a.shape[0], b.shape[0]
+    left, right = torch.zeros((p,)), torch.zeros((q,))
+    for j in range(p + q):
+        if j < p:
+            left[j] += g[j]
+        if j < q:
+            right[j] += g[j]
+    return left, right
+
+
+def digits(g: torch.Tensor) -> torch.Tensor:
+    """Pixels are taken from channels."""
+    xb = torch.zeros((4 * g.shape[0], g.shape[1] // 2, g.shape[2] // 2))
+    for c in range(g.shape[0]):
+        for y in range(g.shape[1]):
+            for z in range(g.shape[2]):
+                xb[c * 4 + (y % 2) * 2 + z % 2, y // 2, z // 2] += g[c, y, z]
+    return xb
+
+
+SIZES = [(0, 0), (3, 0), (0, 2), (3, 2), (2, 5)]
+
+
+@pytest.mark.parametrize("function", [parts, both])
+@pytest.mark.parametrize(("p", "q"), SIZES)
+def test_parts_are_what_iterations_add(function, p, q):
+    arguments = (numbers(p + q), numbers(p), numbers(q))
+    program = program_of(function, *arguments)
+    assert results(gathered(program), arguments) == results(program, arguments)
+
+
+def test_what_one_branch_adds_to_is_written_once():
+    program = gathered(program_of(parts, numbers(5), numbers(3), numbers(2)))
+    assert not [node for node in program.body if isinstance(node, Allocate) and node.fill is not None]
+
+
+def test_what_an_iteration_adds_to_two_tensors_stays():
+    kernel = kernel_of(gathered(program_of(both, numbers(5), numbers(3), numbers(2))))
+    stores = [node for node in walk(kernel) if isinstance(node, Store)]
+    assert len(stores) == 2
+    assert sum(isinstance(node, For) for node in walk(kernel)) == 1
+
+
+@pytest.mark.parametrize("sizes", [(0, 2, 2), (2, 4, 6), (1, 2, 2), (3, 2, 0)])
+def test_digits_of_a_place_are_found(sizes):
+    program = program_of(digits, numbers(*sizes))
+    changed = gathered(program)
+    assert results(changed, (numbers(*sizes),)) == results(program, (numbers(*sizes),))
+    inside = [node for node in walk(kernel_of(changed)) if isinstance(node, For)][3:]
+    assert inside
+    assert all(read_symbols((loop.start,)) for loop in inside)
