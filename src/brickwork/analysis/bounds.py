@@ -23,6 +23,7 @@ from brickwork.analysis.polynomial import (
     Atom,
     IndexAtom,
     Polynomial,
+    SizeAtom,
     UnknownAtom,
     combine,
     interval_of,
@@ -201,7 +202,8 @@ def _proved(model: Model, solver: Solver, access: Access, goal: Polynomial) -> P
         # Of a quotient by an argument is known that it is no greater than the dividend, which it seldom comes near to.
         return None
     found = solver.parameters_where(_wrongs(free, access, goal), free.closure(model.domain(access)))
-    if found is not None and (proof := _avoid(model, found)) is not None:
+    told = any(isinstance(atom, UnknownAtom) and atom not in model.quotients for atom in goal.atoms())
+    if found is not None and (proof := _avoid(model, found, told=told)) is not None:
         return proof
     assumed: list[Polynomial] = []
     if corner is None:
@@ -281,13 +283,17 @@ def _is_tight(model: Model, access: Access, goal: Polynomial) -> bool:
     return True
 
 
-def _avoid(model: Model, disjuncts: tuple[tuple[Comparison, ...], ...]) -> Proof | None:
-    """Return what to ask of the parameters so that none of the disjuncts holds."""
+def _avoid(model: Model, disjuncts: tuple[tuple[Comparison, ...], ...], *, told: bool) -> Proof | None:
+    """Return what to ask of the parameters so that none of the disjuncts holds.
+
+    What elements have `told` is out of range for all parameters: few iterations, hence none that asks, hardly ever are.
+    """
     needed: list[tuple[Comparison, ...]] = []
     for conjunction in disjuncts:
         if not conjunction:
             return None
         choices = [part for comparison in conjunction for part in _negated(comparison) if _is_possible(part)]
+        choices = [part for part in choices if not (told and _is_about_few(part))]
         if not choices:
             return None
         needed.append(tuple(choices))
@@ -320,6 +326,12 @@ def _is_possible(comparison: Comparison) -> bool:
         return False
     interval = interval_of(comparison.polynomial, {})
     return interval.high is None or interval.high >= 0
+
+
+def _is_about_few(comparison: Comparison) -> bool:
+    """Whether a comparison says of sizes alone that they are no greater than a number."""
+    terms = comparison.polynomial.terms
+    return all(factor < 0 and all(isinstance(atom, SizeAtom) for atom in atoms) for atoms, factor in terms if atoms)
 
 
 def _negated(comparison: Comparison) -> tuple[Comparison, ...]:

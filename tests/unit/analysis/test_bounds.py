@@ -117,6 +117,23 @@ def test_an_index_from_memory_is_checked(dtype):
     assert not verdict.plain
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_what_some_iterations_read_from_memory_is_checked(first):
+    """A guard would say that those are none: that there is one iteration at most."""
+    make = KernelBuilder()
+    at, y, i, k = make.tensor("at", 1, INT64), make.tensor("y", 1), make.symbol("i"), make.symbol("k")
+    even = apply("eq", apply("mod", i, build.integer(2)), build.integer(first))
+    chosen = If(
+        condition=even,
+        then=(Assign(symbol=k, value=build.integer(0)),),
+        otherwise=(Assign(symbol=k, value=make.load(at, i)),),
+    )
+    kernel = make.kernel(
+        make.loop(i, size(at, 0), chosen, make.store(y, (build.read(k),), build.constant(1.0, FLOAT32)))
+    )
+    assert [verdict.bound for verdict in verdicts(kernel, "y")] == [Bound.CHECKED]
+
+
 def test_a_byte_as_index_is_guarded_by_the_size_of_the_table():
     make = KernelBuilder()
     x, index, y, i = make.tensor("x", 1), make.tensor("index", 1, UINT8), make.tensor("y", 1), make.symbol("i")
