@@ -1,6 +1,7 @@
 """Reverse mode: the program that computes the gradients of a program's arguments.
 
     extremes            the iteration that has the least or greatest value is found beforehand (`extremes.py`)
+    passed values       what a loop leaves in a tensor for another is computed again (`passed_values.py`)
     branches            what is computed on one condition alone is computed in a branch (`branches.py`)
     replay              the kernel on scratch tensors, if something below needs what it leaves in them (`replay.py`)
     copies              adjoints begin as the gradients that are given
@@ -65,6 +66,7 @@ from brickwork.transform.autodiff.gather import gather, untouched
 from brickwork.transform.autodiff.join_tapes import join_tapes
 from brickwork.transform.autodiff.kept_steps import keep_steps
 from brickwork.transform.autodiff.locations import with_locations
+from brickwork.transform.autodiff.passed_values import with_passed_values
 from brickwork.transform.autodiff.reaching_stores import ReachingStores
 from brickwork.transform.autodiff.recompute import Recompute, Scope
 from brickwork.transform.autodiff.replay import Replay
@@ -130,7 +132,6 @@ def _derived(
     """
     names = names_of(program)
     host, kernel, results = _parts(program)
-    kernel = replace(kernel, body=single_exit(counted_while(kernel.body, names) if reached else kernel.body, names))
     parameters = [item for item in program.parameters if not isinstance(item, KeyParameter)]
     places = {source: target for node in host if isinstance(node, Rebind) for target, source in _pairs(node)}
     chosen = compress(parameters, derivation.wanted)
@@ -144,6 +145,7 @@ def _derived(
     moved = {*places, *places.values()}
     kept = {tensor: item for tensor, item in saved.items() if tensor in allocated.keys() - moved}
     told = tuple(replace(allocated[tensor], tensor=item) for tensor, item in kept.items())
+    kernel = _plain(kernel, kept, names, reached=reached)
     noted = SavedPlaces(kept, kernel.scalars, _finality(kernel), names)
     kernel, apart = extremes_apart(kernel, activity(kernel.body, asked, given).found, names)
     kernel, active, chosen = _prepared(kernel, asked, given, (allocated, kept), names, noted)
@@ -180,6 +182,12 @@ def _derived(
     needed = [replay.lost[node.tensor] for node in loads if node.tensor in replay.lost]
     body = _host(host, derived, (*made, *_limits(program, strictest(assumed, before))), (given, kept), gradients)
     return _program(program, parameters, (*given.values(), *saved.values()), body, signature), needed
+
+
+def _plain(kernel: Kernel, kept: Collection[Tensor], names: Names, *, reached: bool) -> Kernel:
+    """Return a kernel whose loops end at their ends, and pass on no elements that are cheap to compute again."""
+    body = single_exit(counted_while(kernel.body, names) if reached else kernel.body, names)
+    return with_passed_values(replace(kernel, body=body), kept, names)
 
 
 def _prepared(
