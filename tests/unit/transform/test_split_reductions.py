@@ -107,29 +107,6 @@ def sometimes(x: torch.Tensor, out: torch.Tensor) -> None:
         out[j] = s
 
 
-def wholly_in_branches(x: torch.Tensor, out: torch.Tensor) -> None:
-    for j in range(x.shape[1]):
-        before = out[j]
-        if j != 1:
-            s = before * 3.0
-            if s > 2.0:
-                t = s + 1.0
-                for i in range(x.shape[0]):
-                    t += x[i, j]
-                out[j] = t - before
-
-
-def or_else(x: torch.Tensor, out: torch.Tensor) -> None:
-    for j in range(x.shape[1]):
-        if j != 1:
-            s = 1.0
-            for i in range(x.shape[0]):
-                s += x[i, j]
-            out[j] = s
-        else:
-            out[j] = 7.0
-
-
 def if_none(x: torch.Tensor, out: torch.Tensor) -> None:
     for j in range(x.shape[1]):
         s = j - 1.0
@@ -338,8 +315,6 @@ def one_row(x: torch.Tensor, out: torch.Tensor) -> None:
         (stacks, (1, 2, 0), 1),
         (stacks, (2, 1, 0), 1),
         (sometimes, (1, 0), 1),
-        (wholly_in_branches, (1, 0), 1),
-        (or_else, (1, 0), 1),
         (if_none, (1, 0), 1),
         (up_to_a_level, (1, 0), 1),
         (up_to_a_row, (1, 0), 1),
@@ -380,9 +355,7 @@ def agree_in_pieces(function, x, out):
     assert torch.equal(*results)
 
 
-@pytest.mark.parametrize(
-    "function", [columns, rows, sometimes, wholly_in_branches, over_and_over, in_a_branch_and_behind]
-)
+@pytest.mark.parametrize("function", [columns, rows, sometimes, over_and_over, in_a_branch_and_behind])
 def test_there_are_two_launches_for_few_long_iterations(function):
     pieces = pieces_of(function, torch.ones(3, 3), torch.ones(3))
     found = parts_of(pieces)
@@ -489,7 +462,7 @@ def twice(x: torch.Tensor, out: torch.Tensor) -> None:
         out[j] = s
 
 
-@pytest.mark.parametrize("function", [triangle, in_order, twice, or_else])
+@pytest.mark.parametrize("function", [triangle, in_order, twice])
 def test_other_nests_stay_whole(function):
     assert parts_of(pieces_of(function, torch.ones(3, 3), torch.ones(3))) == []
 
