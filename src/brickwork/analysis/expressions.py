@@ -13,7 +13,13 @@ from typing import TypeAlias
 
 from brickwork.analysis import formula as logic
 from brickwork.analysis.formula import FALSE, TRUE, UNKNOWN, Comparison, Formula, atoms_of, both, either, negate
-from brickwork.analysis.intervals import interval_of_bits, interval_of_choice, interval_of_rest, mirrored
+from brickwork.analysis.intervals import (
+    interval_of_bits,
+    interval_of_choice,
+    interval_of_rest,
+    mirrored,
+    side_of_choice,
+)
 from brickwork.analysis.polyhedral_model import (
     Choice,
     Element,
@@ -496,9 +502,9 @@ class Values:
             return then
         if condition == FALSE:
             return otherwise
+        side = side_of_choice(condition, then - otherwise)
         interval, own = (
-            interval_of_choice(condition, then - otherwise, around(then), around(otherwise))
-            for around in (self.interval, self.own_interval)
+            interval_of_choice(side, *map(around, (then, otherwise))) for around in (self.interval, self.own_interval)
         )
         if logic.is_exact(condition):
             key = ("choose", condition, then, otherwise)
@@ -508,7 +514,9 @@ class Values:
             value = self.unknown(depth, interval, own)
         first = both(condition, logic.equal(value, then))
         second = both(negate(condition), logic.equal(value, otherwise))
-        self._define(value, either(first, second))
+        # Bounds that hold in either case: isl need not choose to see what follows of those.
+        bounds = [logic.at_least((value - each).scale(side), number(0)) for each in (then, otherwise) if side]
+        self._define(value, both(*bounds, either(first, second)))
         return value
 
     def _derived(

@@ -28,16 +28,20 @@ def interval_of_bits(name: str, operands: Sequence[Interval]) -> Interval:
     return within if within.fits else INT64_RANGE
 
 
-def interval_of_choice(condition: Formula, difference: Polynomial, then: Interval, otherwise: Interval) -> Interval:
+def side_of_choice(condition: Formula, difference: Polynomial) -> int:
+    """Return 1 where a condition chooses the greater of two, of which this is the difference, -1 for the less, or 0."""
+    for sign in (1, -1):
+        if condition in {Comparison(difference.scale(sign)), Comparison(difference.scale(sign) - number(1))}:
+            return sign
+    return 0
+
+
+def interval_of_choice(side: int, then: Interval, otherwise: Interval) -> Interval:
     """Return an interval around what a condition chooses: the greater of two is at least both, the less at most."""
     hull = then.hull(otherwise)
-    if condition in {Comparison(difference), Comparison(difference - number(1))}:
-        lows = [each.low for each in (then, otherwise) if each.low is not None]
-        return hull.meet(Interval(max(lows, default=None), None))
-    if condition in {Comparison(difference.scale(-1)), Comparison(difference.scale(-1) - number(1))}:
-        highs = [each.high for each in (then, otherwise) if each.high is not None]
-        return hull.meet(Interval(None, min(highs, default=None)))
-    return hull
+    lows = [each.low for each in (then, otherwise) if each.low is not None and side > 0]
+    highs = [each.high for each in (then, otherwise) if each.high is not None and side < 0]
+    return hull.meet(Interval(max(lows, default=None), min(highs, default=None)))
 
 
 def mirrored(interval: Interval) -> Interval:

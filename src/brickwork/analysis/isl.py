@@ -72,8 +72,16 @@ class Solver:
         texts = [_formula_text(formula, names) for formula in formulas]
         key = tuple(sorted(texts))
         if key not in self._answers:
-            self._answers[key] = _is_feasible(_text({}, names, formulas)) if self._may_ask() else None
+            self._answers[key] = self._found(formulas, names) if self._may_ask() else None
         return self._answers[key]
+
+    @staticmethod
+    def _found(formulas: Sequence[Formula], names: dict[Monomial, str]) -> bool | None:
+        """Ask about what has no choices first: isl goes through all combinations of those."""
+        plain = [formula for formula in formulas if isinstance(formula, Comparison)]
+        if len(plain) < len(formulas) and _is_feasible(_text({}, names, plain)) is False:
+            return False
+        return _is_feasible(_text({}, names, formulas))
 
     def parameters_where(
         self, formulas: Sequence[Formula], known: Sequence[Formula]

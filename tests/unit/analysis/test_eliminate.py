@@ -85,3 +85,15 @@ def test_parts_are_asked_about_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(asked) == 1
     assert solver.feasible([Comparison(c.scale(2) - d.scale(4) + number(1), equal=True)]) is False
     assert len(asked) == 2
+
+
+def test_what_contradicts_itself_without_choices_is_seen_before_them() -> None:
+    """Each of twelve is one of three others, and none may be more than what all of them have to exceed."""
+    many = [UnknownAtom(place, 0) for place in range(20, 32)]
+    total, limits, choices = number(0), list[Formula](), list[Formula]()
+    for place, each in enumerate(map(of_atom, many)):
+        total = total + each
+        limits.append(at_least(a, each))
+        choices.append(either(*(Comparison(each - other - number(place), equal=True) for other in (b, c, d))))
+    assert Solver().feasible([*limits, *choices, less(a.scale(12), total)]) is False
+    assert Solver().feasible([*limits, *choices[:2], less(a.scale(12), total + number(1))]) is True

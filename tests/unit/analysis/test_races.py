@@ -504,3 +504,22 @@ def test_a_pair_that_is_apart_says_nothing_of_one_with_fewer_conditions():
     assert not may_meet(facts, loop, guarded, guarded, depth=0)
     assert may_meet(facts, loop, plain, plain, depth=0)
     assert may_meet(facts, loop, guarded, plain, depth=0)
+
+
+@pytest.mark.parametrize(("name", "beyond"), [("minimum", "ge"), ("maximum", "lt")])
+def test_bounds_of_minima_are_known_without_a_choice_for_each(name, beyond):
+    """Ten minima with n are at most n each; isl would go through a thousand combinations of which is which."""
+
+    def is_apart(limit):
+        make = KernelBuilder()
+        x, y, i = make.tensor("x", 1), make.tensor("y", 1), make.symbol("i")
+        ends = [apply(name, apply("add", i, make.scalar(f"s{each}")), size(x, 0)) for each in range(10)]
+        total = ends[0]
+        for each in ends[1:]:
+            total = apply("add", total, each)
+        limit = apply("add", apply("mul", size(x, 0), 10), limit)
+        never = make.branch(apply(beyond, total, limit), (make.store(y, (0,), make.load(x, i)),))
+        return by_name(make.kernel(make.loop(i, size(x, 0), never)))["i"].independent
+
+    assert is_apart(1 if name == "minimum" else 0)
+    assert not is_apart(0 if name == "minimum" else 1)
