@@ -36,6 +36,7 @@ from brickwork.ir.nodes import (
     Tensor,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, statements, walk
+from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.schedule.grid import UNROLLED_TOGETHER
 from brickwork.transform.sums import sum_of
@@ -59,6 +60,7 @@ class Literal:
     version: str
 
 
+@legality
 def literal_lists(body: Block, indices: frozenset[Symbol]) -> list[Literal]:
     """Return what does as a thread's body for lists of some lengths, in registers; empty if no list can be there.
 
@@ -134,6 +136,7 @@ def _reads_neighbours(loop: For) -> bool:
     return any(abs(dict(each.terms).get(build.read(loop.index), 0)) == 1 for each in sums if each is not None)
 
 
+@legality
 def _is_written_out(loop: For) -> bool:
     """Whether the code generator writes a loop with a literal end out: it runs in order, from the first item on.
 
@@ -142,6 +145,7 @@ def _is_written_out(loop: For) -> bool:
     return loop.role is Role.SEQUENTIAL and build.is_constant(loop.start, 0)
 
 
+@legality
 def _is_indexed_by(tensor: Tensor, body: Block, loops: Sequence[For]) -> bool:
     """Whether all indices of a list are literals in each iteration of these loops."""
     indices = {loop.index for loop in loops}

@@ -74,12 +74,70 @@ def triangle(x: Tensor, w: Tensor) -> None:
             x[b, j % x.shape[1]] += s[j]
 
 
+def as_long_as_data_say(x: Tensor, w: Tensor) -> None:
+    for b in range(x.shape[0]):
+        s = [0.0] * w.shape[0]
+        n = 1
+        if x[b, 0] > 0.5:
+            n = w.shape[0]
+        for t in range(x.shape[1]):
+            for j in range(n):
+                s[j] = s[j] * 0.5 + x[b, t]
+        for j in range(n):
+            x[b, 0] += s[j] * w[j]
+
+
+def as_long_as_an_element_says(x: Tensor, w: Tensor) -> None:
+    for b in range(x.shape[0]):
+        s = [0.0] * w.shape[0]
+        for t in range(x.shape[1]):
+            for j in range(int(w[0] * 2.0)):
+                s[j] = s[j] * 0.5 + x[b, t]
+        for j in range(int(w[0] * 2.0)):
+            x[b, 0] += s[j]
+
+
+def one_of_two(x: Tensor, w: Tensor) -> None:
+    for b in range(x.shape[0]):
+        s = [0.0] * w.shape[0]
+        r = [0.0] * w.shape[0]
+        for t in range(x.shape[1]):
+            r[t % w.shape[0]] += x[b, t]
+            for j in range(w.shape[0]):
+                s[j] = s[j] * w[j] + x[b, t]
+        for j in range(w.shape[0]):
+            x[b, 0] += s[j] * r[j]
+
+
+def moved_by_a_number(x: Tensor, w: Tensor) -> None:
+    for b in range(x.shape[0]):
+        s = [0.0] * w.shape[0]
+        for t in range(x.shape[1]):
+            for j in range(w.shape[0] - 1):
+                s[(j + t) % 2 + j - j] += x[b, t]
+            for j in range(w.shape[0]):
+                s[j] = s[j] * w[j]
+        for j in range(w.shape[0]):
+            x[b, 0] += s[j]
+
+
+MEMORY = [
+    anywhere,
+    from_the_second,
+    triangle,
+    as_long_as_data_say,
+    as_long_as_an_element_says,
+    moved_by_a_number,
+]
+"""Their lists stay in memory."""
+
+
 def arguments(rows: int, items: int) -> tuple[Tensor, Tensor]:
     return torch.arange(1.0, 3 * rows + 1).reshape(rows, 3) / 8, torch.arange(1.0, items + 1) / (items + 1)
 
 
 @pytest.mark.parametrize("items", [1, 2, FEW - 1, FEW, FEW + 1, ROOM - 1, ROOM, ROOM + 1])
-@pytest.mark.parametrize("function", [scan, until, anywhere, from_the_second, triangle])
+@pytest.mark.parametrize("function", [scan, until, one_of_two, *MEMORY])
 def test_lists_of_all_lengths(function: Callable[..., object], items: int) -> None:
     x, w = arguments(2, items)
     same(function, memory(x.tolist()), memory(w.tolist()))
@@ -96,7 +154,7 @@ def test_some_lengths_have_versions(function: Callable[..., object]) -> None:
     assert named <= versions(function)
 
 
-@pytest.mark.parametrize("function", [anywhere, from_the_second, triangle])
+@pytest.mark.parametrize("function", MEMORY)
 def test_places_that_are_no_literals_and_lengths_of_their_own_need_memory(function: Callable[..., object]) -> None:
     assert not any("items" in version for version in versions(function))
 
