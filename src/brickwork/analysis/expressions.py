@@ -13,13 +13,7 @@ from typing import TypeAlias
 
 from brickwork.analysis import formula as logic
 from brickwork.analysis.formula import FALSE, TRUE, UNKNOWN, Comparison, Formula, atoms_of, both, either, negate
-from brickwork.analysis.intervals import (
-    interval_of_bits,
-    interval_of_choice,
-    interval_of_rest,
-    mirrored,
-    side_of_choice,
-)
+from brickwork.analysis.intervals import interval_of_bits, interval_of_choice, interval_of_rest, mirrored
 from brickwork.analysis.polyhedral_model import (
     Choice,
     Element,
@@ -502,7 +496,7 @@ class Values:
             return then
         if condition == FALSE:
             return otherwise
-        side = side_of_choice(condition, then - otherwise)
+        side = logic.side_of_choice(condition, then - otherwise)
         interval, own = (
             interval_of_choice(side, *map(around, (then, otherwise))) for around in (self.interval, self.own_interval)
         )
@@ -512,11 +506,7 @@ class Values:
             self.origins[next(iter(value.atoms()))] = Choice(condition, then, otherwise)
         else:
             value = self.unknown(depth, interval, own)
-        first = both(condition, logic.equal(value, then))
-        second = both(negate(condition), logic.equal(value, otherwise))
-        # Bounds that hold in either case: isl need not choose to see what follows of those.
-        bounds = [logic.at_least((value - each).scale(side), number(0)) for each in (then, otherwise) if side]
-        self._define(value, both(*bounds, either(first, second)))
+        self._define(value, logic.chosen(condition, value, then, otherwise))
         return value
 
     def _derived(

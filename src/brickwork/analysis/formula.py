@@ -102,6 +102,22 @@ def negate(formula: Formula) -> Formula:
             return UNKNOWN
 
 
+def side_of_choice(condition: Formula, difference: Polynomial) -> int:
+    """Return 1 where a condition chooses the greater of two, of which this is the difference, -1 for the less, or 0."""
+    for sign in (1, -1):
+        if condition in {Comparison(difference.scale(sign)), Comparison(difference.scale(sign) - number(1))}:
+            return sign
+    return 0
+
+
+def chosen(condition: Formula, value: Polynomial, then: Polynomial, otherwise: Polynomial) -> Formula:
+    """Return that a value is `then` where a condition holds, else `otherwise`."""
+    side = side_of_choice(condition, then - otherwise)
+    # Bounds that hold in either case: isl need not choose to see what follows of those.
+    bounds = [at_least((value - each).scale(side), number(0)) for each in (then, otherwise) if side]
+    return both(*bounds, either(both(condition, equal(value, then)), both(negate(condition), equal(value, otherwise))))
+
+
 def comparisons(formula: Formula) -> Iterator[Comparison]:
     """Yield every comparison in a formula."""
     match formula:

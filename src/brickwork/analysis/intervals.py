@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from brickwork.analysis.formula import Comparison, Formula
-from brickwork.analysis.polynomial import EVERYTHING, INT64_RANGE, Interval, Polynomial, number
+from brickwork.analysis.polynomial import EVERYTHING, INT64_RANGE, Interval
 from brickwork.ir.dtypes import INT64
 from brickwork.legality import legality
 
@@ -26,14 +25,6 @@ def interval_of_bits(name: str, operands: Sequence[Interval]) -> Interval:
         return INT64_RANGE
     within = Interval((value.low or 0) << (places.low or 0), value.high << places.high)
     return within if within.fits else INT64_RANGE
-
-
-def side_of_choice(condition: Formula, difference: Polynomial) -> int:
-    """Return 1 where a condition chooses the greater of two, of which this is the difference, -1 for the less, or 0."""
-    for sign in (1, -1):
-        if condition in {Comparison(difference.scale(sign)), Comparison(difference.scale(sign) - number(1))}:
-            return sign
-    return 0
 
 
 def interval_of_choice(side: int, then: Interval, otherwise: Interval) -> Interval:
