@@ -133,7 +133,7 @@ def is_updated(loop: Loop, facts: Facts, tensor: Tensor) -> bool:
         return False
     own = {item.element.access for item in updates.values()}
     accesses = [item for item in facts.model.accesses if item.tensor == tensor and loop in item.loops]
-    writes = [item for item in accesses if item.store and item.number in updates]
+    writes = [item for item in accesses if item.number in updates]
     others = tuple(item for item in accesses if item.number not in own and item.number not in updates)
     if any(may_touch(facts, loop, other, write) for other in others for write in writes):
         return False

@@ -12,12 +12,15 @@ import torch
 import brickwork as bw
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.scalars import live_after_loops, scalar_verdict
+from brickwork.ir.build import read
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Assign, For, Launch
 from brickwork.ir.walk import statements
 from brickwork.transform.canonical.form import canonical
+from brickwork.transform.canonical.steps import turns_of
 from support.lowering import memory, program_of
 from support.scheduling import same
+from support.written import let, loop, op, symbol, when
 
 Tensor = torch.Tensor
 X = memory([2.0, -1.0, 3.0, -2.5, 0.5, 4.0])
@@ -116,8 +119,8 @@ TURNING = [
 def test_turns_are_written_with_an_index(function, numbers):
     kernel = kernel_of(function, X, Y, *numbers)
     live = live_after_loops(kernel.body)
-    for loop in (node for node in statements(kernel) if isinstance(node, For)):
-        assert scalar_verdict(loop, live[loop.index]) == ((), None)
+    for node in (node for node in statements(kernel) if isinstance(node, For)):
+        assert scalar_verdict(node, live[node.index]) == ((), None)
     same(function, X, Y, *numbers)
 
 
@@ -225,7 +228,40 @@ def left_and_read_after(x: Tensor, y: Tensor, k: Tensor) -> None:
     y[q] = 3.0
 
 
+def scaled_to_the_left(x: Tensor, y: Tensor, k: Tensor) -> None:
+    p = 0
+    for i in range(x.shape[0]):
+        y[p] += x[i]
+        p = 3 * p
+
+
+def halved(x: Tensor, y: Tensor, k: Tensor) -> None:
+    p = 7
+    for i in range(x.shape[0]):
+        y[p] += x[i]
+        p = p // 2
+
+
+def exclusive_with_an_index(x: Tensor, y: Tensor, k: Tensor) -> None:
+    p = 0
+    for i in range(x.shape[0]):
+        y[p] += x[i]
+        p = p ^ i
+
+
+def exclusive_of_another(x: Tensor, y: Tensor, k: Tensor) -> None:
+    p, q = 0, 1
+    for i in range(x.shape[0]):
+        y[p] += x[i]
+        p = q ^ 3
+        q = k[i]
+
+
 STAYING = [
+    scaled_to_the_left,
+    halved,
+    exclusive_with_an_index,
+    exclusive_of_another,
     under_a_condition,
     some_do_not_turn,
     one_after_the_other,
@@ -246,6 +282,19 @@ def test_what_does_not_turn_means_the_same(function):
     kernel = kernel_of(function, X, Y, K)
     assert any(isinstance(node, Assign) and node.symbol.dtype is INT64 for node in statements(kernel))
     same(function, X, Y, K)
+
+
+def test_only_what_both_read_before_either_is_set_is_swapped():
+    i, p, q, kept = map(symbol, "ipqk")
+
+    def turning(*statements):
+        return {step.symbol for step in turns_of(loop(i, 0, 9, *statements), p)}
+
+    assert turning(let(kept, p), let(p, read(q)), let(q, read(kept))) == {p, q}
+    assert turning(let(p, read(q)), let(q, read(p))) == set()
+    assert turning(let(p, read(q)), let(kept, p), let(q, read(kept))) == set()
+    assert turning(let(q, read(p)), let(kept, read(q)), let(p, read(kept))) == set()
+    assert turning(let(kept, p), let(p, read(q)), let(q, read(kept)), when(op("lt", p, q), (let(q, read(i)),))) == set()
 
 
 # ---------------------------------------------------------------- what it is for
