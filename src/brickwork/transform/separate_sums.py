@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from itertools import takewhile
 
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.atomic_updates import find_updates
@@ -59,7 +58,7 @@ from brickwork.transform.guard import guards
 from brickwork.transform.iteration_bounds import Ranges
 from brickwork.transform.nests_apart import Apart, Changed, Place, each_launch, in_branches, launches, worth_tiles
 from brickwork.transform.scratch import Names, copied
-from brickwork.transform.sums_apart import sums_of
+from brickwork.transform.sums_apart import assigned_for, sums_of
 
 APART = "_sums"
 """Ends the name of a kernel with a nest for each sum."""
@@ -185,7 +184,8 @@ class _Cutter:
         """Return a block with the loops in it cut, and with a loop for each contraction that one of them adds up."""
         result: list[Statement] = []
         for statement in block:
-            sums = sums_of(statement)
+            inner = (node.index for node in statements(statement) if isinstance(node, For))
+            sums = sums_of(statement, frozenset[Symbol]().union(*(self.live[index] for index in inner)))
             found = [self.is_contraction(item, block, place) for item in sums]
             if len(sums) > 1 and any(found):
                 result += sums
@@ -205,7 +205,7 @@ class _Cutter:
         contractions = [self.has_contraction(statement, block, place) for statement in block]
         for number, statement in enumerate(block):
             if _is_long(statement):
-                needless = self.needless((*_assigned_for(statement, block[:number]), statement), place)
+                needless = self.needless((*assigned_for(statement, block[:number]), statement), place)
                 narrow = bool(needless) and any(contractions)
                 if last is not None and (contractions[number] or narrow or last):
                     rest = _cut(rest, parts)
@@ -255,20 +255,19 @@ class _Cutter:
     def needless(self, block: Block, place: Place) -> frozenset[Symbol]:
         """Return the loops around that a block does not go with: it computes the same in each of their iterations.
 
-        They have bounds that are known before the nest, so whether they have iterations is, too.
+        They have bounds that are known before the nest, so whether they have iterations is, too. Loops that have others
+        stay around it, and so do those that they go with.
         """
         found, kept = effects(block), {made.tensor for made in self.kept}
-        if found.draws or found.fails or found.declares or found.rebinds or found.whiles or found.leaves:
+        if found.draws or not found.stores <= kept or found.loads & self.changed:
             return frozenset()
-        if not found.stores <= kept or found.loads & self.changed:
-            return frozenset()
+        bounds = {loop.index: read_symbols((loop.start, loop.stop)) for loop in place.loops}
         needed = {*live_before(block, NONE)}
-        for loop in reversed(place.loops):
-            needed |= read_symbols((loop.start, loop.stop)) if loop.index in needed else frozenset()
-        if not needed <= self.known.fixed | {loop.index for loop in place.loops}:
+        for index, read in bounds.items():
+            needed |= frozenset() if read <= self.known.fixed else {index, *read}
+        if needed - self.known.fixed - bounds.keys():
             return frozenset()
-        fixed = (loop for loop in place.loops if read_symbols((loop.start, loop.stop)) <= self.known.fixed)
-        return frozenset(loop.index for loop in fixed) - needed
+        return frozenset(bounds) - needed
 
     def taken_out(self, loop: For, block: Block, place: Place) -> tuple[Block, Block]:
         """Return what of a loop's body does not go with it, and loops, and the rest; notes that there are iterations.
@@ -278,10 +277,10 @@ class _Cutter:
         ahead: list[Statement] = []
         rest = [*block]
         for statement in block:
-            own = (*_assigned_for(statement, rest), statement)
+            own = (*assigned_for(statement, rest), statement)
             if effects(statement).loops and self.may_be_taken_out(own, rest, loop, place):
                 ahead += own
-                rest = [item for item in rest if not any(item is each for each in own)]
+                rest = [*_others(own, rest)]
         narrow = {made.tensor for made in self.kept if loop.index in self.without.get(made.tensor, ())}
         if effects(rest).stores & narrow:
             raise _UncutError
@@ -292,14 +291,16 @@ class _Cutter:
     @legality
     def may_be_taken_out(self, own: Block, block: Sequence[Statement], loop: For, place: Place) -> bool:
         """Whether statements of a loop's body may run once before it, with a contraction left in the body."""
-        others = [item for item in block if not any(item is each for each in own)]
-        ahead = takewhile(lambda item: item is not own[-1], block)
-        read = effects(item for item in ahead if not any(item is each for each in own)).reads
         if loop.index not in self.needless(own, place):
             return False
-        if _variables(own) & (_variables(others) | live_before(tuple(block), NONE) | read):
+        end = next(number for number, item in enumerate(block) if item is own[-1])
+        before, after = (_others(own, part) for part in (block[:end], block[end:]))
+        others, assigned = (*before, *after), _variables(own)
+        if assigned & (live_before(tuple(block), NONE) | live_before(before, NONE)):
             return False
-        return any(self.has_contraction(item, tuple(others), place) for item in others)
+        if assigned & _variables(others) & (live_before(after, NONE) | self.live[loop.index]):
+            return False
+        return any(self.has_contraction(item, others, place) for item in others)
 
     # ------------------------------------------------------------ what passes between parts
 
@@ -357,6 +358,10 @@ class _Cutter:
         return sizes, indices
 
 
+def _others(own: Block, block: Sequence[Statement]) -> Block:
+    return tuple(item for item in block if not any(item is each for each in own))
+
+
 def _variables(block: Iterable[Statement]) -> set[Symbol]:
     return {node.symbol for statement in block for node in statements(statement) if isinstance(node, Assign)}
 
@@ -364,16 +369,6 @@ def _variables(block: Iterable[Statement]) -> set[Symbol]:
 def _without_unread(block: Block) -> Block:
     """Return a part without assignments for other parts, which have these, too."""
     return tuple(item for item in block if not isinstance(item, Assign) or item.symbol in read_symbols(block))
-
-
-def _assigned_for(statement: Statement, block: Sequence[Statement]) -> Block:
-    """Return the assignments of a block that a statement of it, and these, are computed from."""
-    wanted, found = {*live_before((statement,), NONE)}, list[Statement]()
-    for item in reversed(block):
-        if isinstance(item, Assign) and item.symbol in wanted:
-            found.append(item)
-            wanted |= read_symbols(item.value)
-    return tuple(reversed(found))
 
 
 def _cut(rest: Sequence[Statement], parts: list[Block]) -> list[Statement]:

@@ -11,7 +11,7 @@ in which a sum takes its terms.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from brickwork.analysis.scalars import NONE, live_before
@@ -22,8 +22,11 @@ from brickwork.legality import legality
 
 
 @legality
-def sums_of(statement: Statement) -> tuple[Statement, ...]:
-    """Return a loop, or a condition, in which variables are added up and nothing else, once for each product."""
+def sums_of(statement: Statement, live: frozenset[Symbol] = NONE) -> tuple[Statement, ...]:
+    """Return a loop, or a condition, in which variables are added up and nothing else, once for each product.
+
+    Each assigns what its product is computed from, or all that the others assign, too, if that is `live` after them.
+    """
     parts = tuple(_each(statement))
     totals = assigned_symbols(map(_total, parts))
     assigns = [node for node in statements(statement) if isinstance(node, Assign)]
@@ -31,6 +34,7 @@ def sums_of(statement: Statement) -> tuple[Statement, ...]:
     apart = len({*others}) == len(others) and totals.isdisjoint(others)
     carried = live_before((statement,), NONE) & assigned_symbols(statement)
     reads = any(read_symbols(_terms(part)) & totals for part in parts)
+    parts = parts if live & {*others} else tuple(map(_alone, parts))
     return parts if apart and carried <= totals and not reads else ()
 
 
@@ -59,6 +63,29 @@ def _blocks(block: Block) -> Iterator[Block]:
         else:
             return
     yield from ((*ahead, item) for item in sums)
+
+
+def assigned_for(statement: Statement, block: Sequence[Statement]) -> Block:
+    """Return the assignments of a block that a statement of it, and these, are computed from."""
+    wanted, found = {*live_before((statement,), NONE)}, list[Statement]()
+    for item in reversed(block):
+        if isinstance(item, Assign) and item.symbol in wanted:
+            found.append(item)
+            wanted |= read_symbols(item.value)
+    return tuple(reversed(found))
+
+
+def _alone(statement: Statement) -> Statement:
+    """Return a sum without what it does not read."""
+    match statement:
+        case For(body=(*ahead, last)):
+            last = _alone(last)
+            return replace(statement, body=(*assigned_for(last, ahead), last))
+        case If(then=(*ahead, last)):
+            last = _alone(last)
+            return replace(statement, then=(*assigned_for(last, ahead), last))
+        case _:
+            return statement
 
 
 def _total(statement: Statement) -> Statement:

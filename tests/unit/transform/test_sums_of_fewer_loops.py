@@ -11,6 +11,7 @@ from unittest.mock import patch
 import pytest
 import torch
 
+import brickwork as bw
 from brickwork.transform import nests_apart, separate_sums
 from support.lowering import numbers
 from support.scheduling import same
@@ -80,6 +81,20 @@ def similar(a: Tensor, b: Tensor) -> Tensor:
     return out
 
 
+def squares(a: Tensor, b: Tensor) -> Tensor:
+    """Compute terms of each sum in one variable, which all of them assign."""
+    out = torch.empty(a.shape[0], b.shape[0])
+    for i in range(a.shape[0]):
+        for j in range(b.shape[0]):
+            s, m, n = 0.0, 0.0, 0.0
+            for k in range(a.shape[1]):
+                s += a[i, k] * b[j, k]
+                m += (a[i, k] + 1.0) ** 2
+                n += (b[j, k] - 1.0) ** 2
+            out[i, j] = s - m * n
+    return out
+
+
 def twice(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """Multiply from the left and from the right: the inner sums go without `p`."""
     out = torch.zeros(x.shape[0], a.shape[0], b.shape[0])
@@ -101,6 +116,7 @@ def twice(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
     [
         (probabilities, 2, [("s_kept", 2)]),
         (nearest, 3, [("s_kept", 2), ("n_kept", 1)]),
+        (squares, 4, [("s_kept", 2), ("n_kept", 1), ("m_kept", 1)]),
         (similar, 4, [("s_kept", 2), ("n_kept", 1), ("m_kept", 1)]),
     ],
 )
@@ -213,6 +229,23 @@ def norm_set_again(a: Tensor, b: Tensor) -> Tensor:
     return out
 
 
+def term_of_the_norm(a: Tensor, b: Tensor) -> Tensor:
+    """Read after a norm the term that it was computed from last, in a variable that has another value before."""
+    out = torch.zeros(a.shape[0], b.shape[0])
+    for i in range(a.shape[0]):
+        for j in range(b.shape[0]):
+            t = a[i, 0] + b[j, 0]
+            s = t
+            for k in range(a.shape[1]):
+                s += a[i, k] * b[j, k]
+            n = 0.0
+            for k in range(a.shape[1]):
+                t = b[j, k] + 2.0
+                n += t * t
+            out[i, j] = s - n + t
+    return out
+
+
 def norm_after_the_rows(a: Tensor, b: Tensor) -> Tensor:
     """Read after the loops what the last iteration has summed up."""
     out = torch.zeros(a.shape[0], b.shape[0] + 1)
@@ -244,9 +277,81 @@ def product_after_the_rows(a: Tensor, b: Tensor) -> Tensor:
     return out
 
 
+def norm_of_the_first_row(a: Tensor, b: Tensor) -> Tensor:
+    """Sum up a row that the first iteration stores into."""
+    out = torch.ones(a.shape[0] + 1, b.shape[0] + 4)
+    for i in range(a.shape[0]):
+        n = 0.0
+        for k in range(a.shape[1]):
+            n += out[0, k]
+        for j in range(b.shape[0]):
+            s = 0.0
+            for k in range(a.shape[1]):
+                s += a[i, k] * b[j, k]
+            out[i, j] = s + n
+    return out
+
+
+def row_set_again(a: Tensor, b: Tensor) -> Tensor:
+    """Store the same in each iteration, which another statement replaces."""
+    out = torch.zeros(a.shape[0], b.shape[0])
+    row = torch.zeros(a.shape[1])
+    for i in range(a.shape[0]):
+        for k in range(a.shape[1]):
+            row[k] = a[0, k]
+        for j in range(b.shape[0]):
+            s = row[1]
+            for k in range(a.shape[1]):
+                s += a[i, k] * b[j, k]
+            out[i, j] = s
+        for k in range(a.shape[1]):
+            row[k] = 2.0 * k
+    return out
+
+
+def norm_of_a_lower_triangle(a: Tensor, b: Tensor) -> Tensor:
+    """Sum up the same row for columns up to the row's."""
+    out = torch.zeros(a.shape[0], a.shape[0])
+    for i in range(a.shape[0]):
+        for j in range(i + 1):
+            s, n = 0.0, 0.0
+            for k in range(a.shape[1]):
+                s += a[i, k] * a[j, k]
+                n += b[0, k] * b[0, k]
+            out[i, j] = s - n
+    return out
+
+
+def norms_drawn(a: Tensor, b: Tensor) -> Tensor:
+    """Draw in the loop that does not go with the row."""
+    out = torch.zeros(a.shape[0], b.shape[0])
+    for i in range(a.shape[0]):
+        for j in range(b.shape[0]):
+            s, n = 0.0, 0.0
+            for k in range(a.shape[1]):
+                s += a[i, k] * b[j, k]
+            for k in range(a.shape[1]):
+                n += bw.rand() * b[j, k]
+            out[i, j] = s - n
+    return out
+
+
+def scaled(a: Tensor, b: Tensor, scale: float) -> Tensor:
+    out = torch.empty(a.shape[0], b.shape[0])
+    for i in range(a.shape[0]):
+        for j in range(b.shape[0]):
+            s, n = 0.0, 0.0
+            for k in range(a.shape[1]):
+                s += a[i, k] * b[j, k]
+                n += b[j, k] * scale
+            out[i, j] = s - n
+    return out
+
+
 STAY = [
     *(begins_with_the_last, norm_that_goes_on, norm_of_results, norm_of_a_triangle, norm_read_before),
     *(norm_set_again, norm_after_the_rows, product_after_the_rows),
+    *(norm_of_the_first_row, row_set_again, term_of_the_norm),
 ]
 
 
@@ -259,6 +364,20 @@ def test_values_are_those_of_the_source(function: Callable[..., object], rows: i
 def test_what_goes_with_all_loops_or_goes_on_stays_in_them() -> None:
     for function in (begins_with_the_last, product_after_the_rows):
         assert apart(function, A, B) == ([], [])
-    for function in (norm_that_goes_on, norm_of_results, norm_of_a_triangle):
-        made = dict(apart(function, A, B)[1])
-        assert made.get("n_kept", 2) == 2, function
+    for function in (norm_that_goes_on, norm_of_results, norm_of_the_first_row):
+        assert dict(apart(function, A, B)[1]).get("n_kept", 2) == 2, function
+
+
+def test_loops_whose_bounds_go_with_others_stay_around_what_they_do_not_go_with() -> None:
+    for function in (norm_of_a_triangle, norm_of_a_lower_triangle):
+        assert ("n_kept", 2) in apart(function, A, numbers(3, 4))[1] or len(apart(function, A, A)[0][0].body) == 2
+        same(function, A, numbers(3, 4))
+
+
+def test_variables_that_are_known_before_the_nest_go_with_no_loop() -> None:
+    assert ("n_kept", 1) in apart(scaled, A, B, 2.0)[1]
+    same(scaled, A, B, 2.0)
+
+
+def test_draws_go_with_each_iteration() -> None:
+    assert ("n_kept", 1) not in apart(norms_drawn, A, B)[1]
