@@ -11,6 +11,7 @@ from brickwork.frontend.environment import OF_TYPES
 from brickwork.frontend.indexing import scalar, size_of
 from brickwork.frontend.lowering_state import State, describe, truth
 from brickwork.frontend.random_sites import SPREAD, SPREAD_BITS, Path
+from brickwork.frontend.rows import row_of_list
 from brickwork.frontend.rules import SUPPORTED, error
 from brickwork.frontend.typing import Items, Opaque, Operand, Row, Value, View, floating, number
 from brickwork.ir.build import add, apply, cast, constant, integer, mul, read
@@ -46,6 +47,8 @@ def call(state: State, name: str, arguments: Sequence[Operand], site: Path, loc:
             return Opaque("None")
         case "brickwork" if function == "items_of":
             return state.tensor_of_items(state, arguments[0], loc)
+        case "brickwork" if function == "row_of":
+            return row_of_list(state, arguments[0], loc)
         case "torch" if name in OF_TYPES:
             return limits_of(name, arguments[0] if len(arguments) == 1 else None, loc)
         case "torch" if name in FUNCTIONS:

@@ -13,6 +13,7 @@ from typing import Any
 from brickwork.diagnostics.diagnostic import Diagnostic, in_order
 from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location
+from brickwork.frontend.element_methods import with_row_calls
 from brickwork.frontend.environment import (
     MISSING,
     called_formula,
@@ -354,6 +355,7 @@ def _collect(
             )
         elif called not in found:
             inner, misused = _parsed(source, called)
+            inner = with_row_calls(inner, [kind for each in (*chain, inner) for kind in classes_in(each)])
             found[called] = inner
             wrong.extend((*refusals(inner, place), *misused))
             _collect(inner, found, wrong, (*chain, inner), place)

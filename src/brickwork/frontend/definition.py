@@ -149,7 +149,7 @@ def define(function: Callable[..., object], kinds: Kinds = ()) -> Definition:
         source, (helpers, values, _) = splitter.source, find_helpers(splitter.source)
     wrong.extend(splitter.without_formula())
     mutated = stored_parameters(source, helpers) & (tensors | lists)
-    reason = split.reason or foreign_helper(source, helpers, values)
+    reason = split.reason or foreign_helper(source, helpers, values, frozenset(splitter.tensors - splitter.rows))
     in_python: tuple[Diagnostic, ...] = ()
     if reason:
         make = partial(PythonSplitter, tensors=tensors, lists=lists, helpers=helpers, reason=reason, values=values)

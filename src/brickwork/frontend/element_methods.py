@@ -4,6 +4,7 @@ x[i].exp()           torch.exp(x[i])
 torch.sum(x[i])      x[i].sum()
 x[i].norm()          `root of`((x[i] * x[i]).sum())
 row.max()            row[:].max()         where `row = x[i]`
+x[i].argmax()        `place_of_first of`(x[i], True)    and others of `row_calls`
 """
 
 from __future__ import annotations
@@ -12,19 +13,18 @@ import ast
 import copy
 import sys
 from collections import Counter
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from dataclasses import replace
+from typing import TypeGuard
 
 from brickwork.frontend.environment import ALLOCATIONS, MISSING, NEW_METHODS, intrinsic, resolve
 from brickwork.frontend.lift import Splitter
-from brickwork.frontend.row_forms import REDUCED, computed_rows
+from brickwork.frontend.row_calls import MEANINGS, PAIRS, ROOT, is_of_row, row_call
+from brickwork.frontend.row_forms import REDUCED, computed_rows, is_inlined, is_slice, parameters_of, slices_of
 from brickwork.frontend.source import SourceFunction
+from brickwork.frontend.stores import root
 from brickwork.frontend.syntax import all_nodes
 from brickwork.language.math import is_pointwise
-from brickwork.language.pointwise import root_of_sum
-
-ROOT = "root of"
-"""The name of `root_of_sum`: names with spaces are nobody's."""
 
 
 def with_functions(splitter: Splitter) -> SourceFunction | None:
@@ -39,7 +39,24 @@ def with_functions(splitter: Splitter) -> SourceFunction | None:
     if not calls.found:
         return None
     ast.fix_missing_locations(node)
-    return replace(source, node=node, captured={"torch": torch, ROOT: root_of_sum, **source.captured})
+    return replace(source, node=node, captured={"torch": torch, **MEANINGS, **source.captured})
+
+
+def with_row_calls(source: SourceFunction, classes: Iterable[type]) -> SourceFunction:
+    """Return a helper with torch's functions of rows as loops compile them; names of methods of `classes` stay."""
+    named = {item.func.attr for item in all_nodes(source.node) if isinstance(item, ast.Call) and _has_name(item.func)}
+    named = {name for name in named if not any(hasattr(kind, name) for kind in classes)}
+    if not any(is_of_row(name, pair=pair) for name in named for pair in (False, True)):
+        return source
+    calls = _RowCalls(Splitter(source, (), inside=True), parameters_of(source.node))
+    node = copy.deepcopy(source.node)
+    node.body = [calls.visit(item) for item in node.body]
+    ast.fix_missing_locations(node)
+    return replace(source, node=node, captured={**MEANINGS, **source.captured}) if calls.found else source
+
+
+def _has_name(node: ast.expr) -> TypeGuard[ast.Attribute]:
+    return isinstance(node, ast.Attribute)
 
 
 def store_updates(source: SourceFunction, tensors: Container[str]) -> None:
@@ -87,15 +104,87 @@ def _makes_tensor(node: ast.expr, source: SourceFunction) -> bool:
     return name in ALLOCATIONS or (isinstance(node.func, ast.Attribute) and node.func.attr in NEW_METHODS)
 
 
-class _Calls(ast.NodeTransformer):
-    def __init__(self, splitter: Splitter) -> None:
+class _RowCalls(ast.NodeTransformer):
+    """Puts the functions of `language/rows` in the place of torch's."""
+
+    def __init__(self, splitter: Splitter, given: frozenset[str] = frozenset()) -> None:
         self.splitter = splitter
-        self.computed = computed_rows(splitter.source.node, splitter.source.captured, splitter.local)
+        self.computed = computed_rows(splitter.source.node, splitter.source.captured, splitter.local, given)
         self.found = False
+
+    def visit_Assign(self, node: ast.Assign) -> ast.stmt:
+        """Let `v, k = torch.sort(x[i])` be the pair of a function that loops compile."""
+        self.generic_visit(node)
+        if any(isinstance(target, ast.Tuple) and len(target.elts) == 2 for target in node.targets):
+            node.value = self._pair(node.value) or node.value
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        """Take one of such a pair."""
+        self.generic_visit(node)
+        pair = self._pair(node.value) if node.attr in PAIRS else None
+        if pair is None:
+            return node
+        return ast.copy_location(ast.Subscript(pair, ast.Constant(PAIRS[node.attr]), ast.Load()), node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        """Take one of such a pair by its number."""
+        self.generic_visit(node)
+        node.value = (self._pair(node.value) if isinstance(node.slice, ast.Constant) else None) or node.value
+        return node
+
+    def _pair(self, node: ast.expr) -> ast.Call | None:
+        return self._of_row(node, pair=True) if isinstance(node, ast.Call) else None
+
+    def _of_row(self, node: ast.Call, *, pair: bool = False) -> ast.Call | None:
+        """Return the call of a function of rows that `x[i].argmax()` or `torch.argmax(x[i])` is."""
+        function = intrinsic(resolve(node.func, self.splitter.source.captured, self.splitter.local)) or ""
+        home, _, name = function.rpartition(".")
+        row, given = (node.args[0], node.args[1:]) if home == "torch" and node.args else (None, node.args)
+        if row is None and not function and isinstance(node.func, ast.Attribute):
+            row, name = node.func.value, node.func.attr
+        if row is None or not is_of_row(name, pair=pair) or not self._is_computed_part(row):
+            return None
+        made = row_call(name, row, given, node.keywords)
+        if made is None:
+            return None
+        self.found = True
+        return ast.copy_location(made, node)
+
+    def _is_computed_part(self, node: ast.expr) -> bool:
+        """Return whether an expression may be a row of one dimension."""
+        if any(isinstance(item, ast.MatMult) for item in ast.walk(node)):
+            return False
+        if isinstance(node, ast.Subscript):
+            count = len(slices_of(node)) - sum(map(is_slice, slices_of(node)))
+            return root(node) in self.splitter.tensors and self.splitter.ranks.get(root(node) or "", 0) <= count + 1
+        if isinstance(node, ast.Call):
+            found = resolve(node.func, self.splitter.source.captured, self.splitter.local)
+            computed = is_pointwise(intrinsic(found)) or (found is not MISSING and is_inlined(found))
+            return computed and any(map(self._is_computed_part, node.args))
+        return self._is_part(node) or (isinstance(node, ast.UnaryOp) and self._is_computed_part(node.operand))
+
+    def _is_part(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Subscript | ast.BinOp) or self._is_row(node)
+
+    def _is_row(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Name) and (node.id in self.splitter.rows or node.id in self.computed)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """Put a call in the place of one that means the same."""
         self.generic_visit(node)
+        return self._of_row(node) or node
+
+
+class _Calls(_RowCalls):
+    """Does so, and writes methods of elements as functions, and functions that reduce rows as methods."""
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """Put a call in the place of one that means the same."""
+        self.generic_visit(node)
+        made = self._of_row(node)
+        if made is not None:
+            return made
         source = self.splitter.source
         found = resolve(node.func, source.captured, source.local)
         made = self._of_method(node) if found is MISSING else self._of_function(node, intrinsic(found) or "")
@@ -127,12 +216,6 @@ class _Calls(ast.NodeTransformer):
         if name in {"norm", "linalg_norm", "linalg_vector_norm"}:
             return _norm(node.args[0])
         return _reduced(node.args[0], name) if name in REDUCED else None
-
-    def _is_part(self, node: ast.expr) -> bool:
-        return isinstance(node, ast.Subscript | ast.BinOp) or self._is_row(node)
-
-    def _is_row(self, node: ast.expr) -> bool:
-        return isinstance(node, ast.Name) and (node.id in self.splitter.rows or node.id in self.computed)
 
 
 def _reduced(row: ast.expr, name: str) -> ast.Call:

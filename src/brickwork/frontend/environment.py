@@ -24,7 +24,9 @@ from brickwork.frontend.syntax import dotted
 from brickwork.ir.dtypes import DTYPES, DType
 from brickwork.language.math import FORMULAS, FUNCTIONS, METHODS, POWER_MODULO
 
-LANGUAGE = frozenset({"prange", "ndrange", "indices", "rand", "randn", "randint", "require", "bounded", "items_of"})
+LANGUAGE = frozenset(
+    {"prange", "ndrange", "indices", "rand", "randn", "randint", "require", "bounded", "items_of", "row_of"}
+)
 """brickwork's own functions."""
 DRAWS = frozenset({"brickwork.rand", "brickwork.randn", "brickwork.randint"})
 """The random ones among them."""

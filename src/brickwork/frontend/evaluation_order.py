@@ -10,6 +10,7 @@ and its use settles it before, or asks `kept` afterwards.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from brickwork.diagnostics.location import Location
@@ -18,7 +19,7 @@ from brickwork.frontend.lowering_state import State, describe
 from brickwork.frontend.rules import unsupported
 from brickwork.frontend.typing import Operand, Record, Row, Value, View, numbers_of, with_parts
 from brickwork.ir.effects import effects
-from brickwork.ir.nodes import Expression
+from brickwork.ir.nodes import Expression, Tensor
 
 
 def settle(state: State, found: Operand, loc: Location) -> Operand:
@@ -48,12 +49,18 @@ def refuse_stale(state: State, first: int = 0) -> None:
     A row is a formula: it would read what is stored. Its name is known up to the end of the block.
     """
     for block, position, row, loc in state.held[first:]:
-        stored = effects(block[position:]).stores
-        found = next((slab.tensor for slab in row.reads if slab.tensor in stored or (stored and state.may_alias)), None)
+        found = _overwritten(state, row, effects(block[position:]).stores)
         if found is not None:
             message = f"{describe(row)}, is kept while `{found.name}`, which it is made of, is stored into"
             raise unsupported(message, loc, "make a list of it, `[v for v in ...]`, or store into another tensor")
     del state.held[first:]
+
+
+def _overwritten(state: State, row: Row, stored: Collection[Tensor]) -> Tensor | None:
+    """Return a tensor that a row reads and that stores may change; lists are nobody else's."""
+    shared = state.may_alias and not state.lists.keys() >= {*stored}
+    sources = (slab.tensor for slab in row.reads)
+    return next((tensor for tensor in sources if tensor in stored or (shared and tensor not in state.lists)), None)
 
 
 def kept(state: State, item: Operand, position: int, loc: Location) -> Operand:
@@ -68,7 +75,7 @@ def kept(state: State, item: Operand, position: int, loc: Location) -> Operand:
         case Value():
             return kept_value(state, item, position)
         case Row():
-            if effects(state.block[position:]).stores:
+            if _overwritten(state, item, effects(state.block[position:]).stores) is not None:
                 message = "what is beside a part of a tensor stores into tensors"
                 raise unsupported(message, loc, "give that a line of its own before")
             return item

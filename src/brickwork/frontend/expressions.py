@@ -50,7 +50,7 @@ from brickwork.frontend.parts import (
 from brickwork.frontend.parts import attribute as attribute_of
 from brickwork.frontend.random_sites import place
 from brickwork.frontend.row_forms import REDUCED, is_sliced, over_items, product_of, slices_of, spelled_out, step_of
-from brickwork.frontend.row_functions import of_rows, reduced
+from brickwork.frontend.row_functions import of_rows, reduced, refuse_ranks
 from brickwork.frontend.rows import (
     Bounds,
     combined,
@@ -543,6 +543,7 @@ def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
         if node.keywords:
             raise error("BW004", f"`{name}` takes no keywords here", loc, "pass the arguments by position")
         return call(state, name, arguments, (*frame.path, place(node)), loc)
+    refuse_ranks(found, arguments, node, loc)
     source = state.helpers[found] if (found := helper(found)) is not None else frame.source
     if source in state.calls:
         raise error("BW004", f"`{source.name}` calls itself", loc, "write a loop instead of the recursion")

@@ -81,10 +81,15 @@ class Splitter:
         lists: Iterable[str] = (),
         arrays: frozenset[str] = frozenset(),
         values: Values = NO_VALUES,
+        *,
+        inside: bool = False,
     ) -> None:
-        """Begin with the parameters that are tensors, those that are lists of tensors, and the lists of numbers."""
+        """Begin with the parameters that are tensors, those that are lists of tensors, and the lists of numbers.
+
+        `inside`: this is a helper that loops call.
+        """
         self.values = values
-        self.row_slices = row_slices(source.node, source.captured, source.local)
+        self.row_slices = row_slices(source.node, source.captured, source.local, inside=inside)
         """The slices, and the calls that reduce rows, that are compiled."""
         self.source = source
         self.local = source.local

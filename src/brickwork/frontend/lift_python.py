@@ -25,6 +25,7 @@ from brickwork.frontend.lift import (
 from brickwork.frontend.list_forms import CHANGING, made_lists
 from brickwork.frontend.liveness import Liveness, inputs
 from brickwork.frontend.loop_heads import is_iterable
+from brickwork.frontend.row_calls import OF_ROWS
 from brickwork.frontend.source import SourceFunction
 from brickwork.frontend.stores import root
 from brickwork.frontend.value_methods import NO_VALUES, Values, meant
@@ -57,14 +58,19 @@ class PythonSplitter(Splitter):
         helpers: Mapping[types.FunctionType, SourceFunction],
         reason: str,
         values: Values = NO_VALUES,
+        *,
+        inside: bool = False,
     ) -> None:
         """Take the reason for which the host part needs Python."""
-        super().__init__(source, tensors, lists, values=values)
+        super().__init__(source, tensors, lists, values=values, inside=inside)
+        self._inside = inside
+        loops = [loop for loop in ast.walk(source.node) if isinstance(loop, ast.For | ast.While)]
+        self._looped = {id(item) for loop in loops for item in ast.walk(loop)}
         self._parameters = frozenset(self.tensors | self.lists)
         self._helpers = helpers
         self._reason = reason
         self._liveness = Liveness(source.node.body)
-        self._foreign_helpers: dict[tuple[SourceFunction, bool], bool] = {}
+        self._foreign_helpers: dict[tuple[SourceFunction, bool, bool], bool] = {}
         self._effects = {id(node.value) for node in ast.walk(source.node) if isinstance(node, ast.Expr)}
         self.kept = kept_names(source)
         self._grown: frozenset[str] | None = frozenset()
@@ -192,18 +198,25 @@ class PythonSplitter(Splitter):
         if called is None or found is taken:
             return callable(found)
         grows = any(map(self._may_grow, node.args))
-        return called in self._helpers and self._is_foreign_function(self._helpers[called], grows=grows)
+        whole = any(isinstance(item, ast.Name) and item.id in self.tensors - self.rows for item in node.args)
+        inside = self._inside or (id(node) in self._looped and not whole)
+        if called in OF_ROWS and not inside:
+            return True
+        return called in self._helpers and self._is_foreign_function(self._helpers[called], grows=grows, inside=inside)
 
     def _may_grow(self, node: ast.expr) -> bool:
         """Return whether an expression may be a list whose methods are compiled."""
         return self._grown is None or (isinstance(node, ast.Name) and node.id in self._grown)
 
-    def _is_foreign_function(self, inner: SourceFunction, *, grows: bool = False) -> bool:
-        """Return whether a helper calls torch; `grows`: it may be given a list whose methods are compiled."""
-        key = inner, grows
+    def _is_foreign_function(self, inner: SourceFunction, *, grows: bool = False, inside: bool = False) -> bool:
+        """Return whether a helper calls torch.
+
+        `grows`: it may be given a list whose methods are compiled; `inside`: loops call it, and may give it rows.
+        """
+        key = inner, grows, inside
         if key not in self._foreign_helpers:
             self._foreign_helpers[key] = False
-            walker = PythonSplitter(inner, (), (), self._helpers, "", self.values)
+            walker = PythonSplitter(inner, (), (), self._helpers, "", self.values, inside=inside)
             walker._foreign_helpers = self._foreign_helpers
             walker._grown = None if grows else frozenset()
             body = [item for item in inner.node.body if not isinstance(item, ast.Return)]
@@ -367,9 +380,14 @@ def _draws(node: ast.Call, source: SourceFunction, helpers: Mapping[types.Functi
     return False
 
 
-def foreign_helper(source: SourceFunction, helpers: Mapping[types.FunctionType, SourceFunction], values: Values) -> str:
-    """Return why a helper makes the host part need Python; nothing where none does."""
-    splitter = PythonSplitter(source, (), (), helpers, "", values)
+def foreign_helper(
+    source: SourceFunction,
+    helpers: Mapping[types.FunctionType, SourceFunction],
+    values: Values,
+    whole: frozenset[str] = frozenset(),
+) -> str:
+    """Return why a helper makes the host part need Python; nothing where none does. `whole` are names of tensors."""
+    splitter = PythonSplitter(source, whole, (), helpers, "", values)
     splitter.let_lists_grow()
     for node in ast.walk(source.node):
         if isinstance(node, ast.Call):

@@ -300,6 +300,8 @@ class Execution:
         name = intrinsic(function)
         if name in DRAWS:
             return self._draw(name, (*self._path, place), arguments)
+        if name == "brickwork.row_of":
+            return RowValue((len(arguments[0]),), tuple(arguments[0]))
         if name is not None and name.startswith("torch.") and any(map(_is_whole, arguments)):
             return function(*arguments, **named)
         given = [*arguments, *named.values()] if is_of_items(name) else []

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 
-from brickwork.frontend.environment import intrinsic, resolve
+from brickwork.frontend.environment import helper, intrinsic, resolve
 from brickwork.frontend.loop_heads import PARTS, head_name
 from brickwork.frontend.rules import REDUCTIONS
 from brickwork.frontend.syntax import all_nodes
@@ -22,12 +22,17 @@ REDUCED = frozenset({"sum", "prod", "min", "max", "mean", "any", "all"})
 """The methods of a row that reduce it."""
 
 
-def row_slices(function: ast.FunctionDef, captured: Mapping[str, object], local: frozenset[str]) -> frozenset[int]:
-    """Return the slices, and the calls that reduce rows, that loops may compile: by identity."""
-    computed = computed_rows(function, captured, local)
+def row_slices(
+    function: ast.FunctionDef, captured: Mapping[str, object], local: frozenset[str], *, inside: bool = False
+) -> frozenset[int]:
+    """Return the slices, and the calls that reduce rows, that loops may compile: by identity.
+
+    `inside`: the function is called in loops, and each of its parameters may be a row.
+    """
+    computed = computed_rows(function, captured, local, parameters_of(function) if inside else frozenset())
     if not any(is_slice(node) or _is_reduction(node, computed) for node in all_nodes(function)):
         return frozenset()
-    loops = [node for node in all_nodes(function) if isinstance(node, ast.For | ast.While)]
+    loops = [node for node in all_nodes(function) if isinstance(node, ast.For | ast.While)] + [function] * inside
     found: set[int] = set()
     for node in all_nodes(function):
         found |= {id(item) for item in _of_host(node, captured, local) if isinstance(item, ast.Subscript)}
@@ -43,9 +48,20 @@ def row_slices(function: ast.FunctionDef, captured: Mapping[str, object], local:
     return frozenset(found)
 
 
-def computed_rows(function: ast.FunctionDef, captured: Mapping[str, object], local: frozenset[str]) -> frozenset[str]:
-    """Return the names that may stand for rows that were computed: `d` after `d = x[i] - y`."""
-    found: set[str] = set()
+def parameters_of(function: ast.FunctionDef) -> frozenset[str]:
+    """Return the names of the parameters."""
+    given = function.args
+    return frozenset(item.arg for item in (*given.posonlyargs, *given.args, *given.kwonlyargs))
+
+
+def computed_rows(
+    function: ast.FunctionDef,
+    captured: Mapping[str, object],
+    local: frozenset[str],
+    given: frozenset[str] = frozenset(),
+) -> frozenset[str]:
+    """Return the names that may stand for rows that were computed: `d` after `d = x[i] - y`, and those `given`."""
+    found: set[str] = {*given}
     for node in all_nodes(function):
         for name, value in _assigned(node) if isinstance(node, ast.Assign) else ():
             parts = [] if isinstance(value, ast.Subscript | ast.Name) else [*_operands(value, captured, local)]
@@ -96,13 +112,22 @@ def _rows(node: ast.AST, captured: Mapping[str, object], local: frozenset[str]) 
                 yield from _operands(value, captured, local) if not isinstance(value, ast.Subscript) else ()
         case ast.Call(func=ast.Attribute(value=row)) if _is_reduction(node, frozenset()):
             yield from _operands(row, captured, local)
-        case ast.Call(func=function, args=[row]):
-            if intrinsic(resolve(function, captured, local)) in REDUCTIONS:
-                yield row
+        case ast.Call(func=function, args=[row]) if intrinsic(resolve(function, captured, local)) in REDUCTIONS:
+            yield row
+        case ast.Call(func=function) if (found := resolve(function, captured, local)) and is_inlined(found):
+            for item in (*node.args, *(word.value for word in node.keywords)):
+                yield from _operands(item, captured, local)
+        case ast.Return(value=ast.expr() as row):
+            yield from _operands(row, captured, local)
         case ast.For(iter=row) | ast.comprehension(iter=row):
             yield from _run_over(row, captured, local)
         case _:
             return
+
+
+def is_inlined(found: object) -> bool:
+    """Return whether something that is called is a function of the user's."""
+    return intrinsic(found) is None and helper(found) is not None
 
 
 def _run_over(node: ast.expr, captured: Mapping[str, object], local: frozenset[str]) -> Iterator[ast.expr]:

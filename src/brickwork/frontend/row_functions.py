@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import types
 from collections.abc import Sequence
 
+from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import binary
 from brickwork.frontend.calls import call
 from brickwork.frontend.complex_values import of_complex
@@ -12,10 +14,11 @@ from brickwork.frontend.environment import helper, intrinsic
 from brickwork.frontend.indexing import numel, numeric, scalar
 from brickwork.frontend.lowering_state import Arguments, Frame, State, describe
 from brickwork.frontend.random_sites import place
+from brickwork.frontend.row_calls import OF_ROWS
 from brickwork.frontend.row_forms import over_items
 from brickwork.frontend.rows import as_row, combined
 from brickwork.frontend.rules import error
-from brickwork.frontend.typing import Operand, Record, Value
+from brickwork.frontend.typing import Operand, Record, Row, Value, View
 
 
 def of_rows(state: State, frame: Frame, function: object, given: Arguments) -> Operand:
@@ -53,3 +56,12 @@ def reduced(state: State, frame: Frame, node: ast.Call, function: ast.Attribute,
     if function.attr != "mean":
         return found
     return binary(state, "truediv", scalar(state, found, loc), numel(state, row, loc), loc)
+
+
+def refuse_ranks(function: object, arguments: Sequence[Operand], node: ast.Call, loc: Location) -> None:
+    """Refuse what is no row of one dimension where a function takes such a row."""
+    if isinstance(function, types.FunctionType) and function in OF_ROWS and arguments:
+        given = arguments[0]
+        if not isinstance(given, View | Row) or given.rank != 1:
+            message = f"`{ast.unparse(node.args[0])}` is {describe(given)}, and a function of a row takes one dimension"
+            raise error("BW102", message, loc, "index the first ones, in loops over them")

@@ -13,11 +13,13 @@ from typing import TypeAlias
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import is_nonnegative
 from brickwork.frontend.evaluation_order import settled_number
-from brickwork.frontend.indexing import index, load, scalar
-from brickwork.frontend.lowering_state import State, dimensions
+from brickwork.frontend.grown_lists import item_at, length
+from brickwork.frontend.indexing import index, load, numeric, scalar
+from brickwork.frontend.lowering_state import State, describe, dimensions
 from brickwork.frontend.plain_loops import emit_loop
 from brickwork.frontend.rules import error, unsupported
-from brickwork.frontend.typing import Along, Grown, Operand, Record, Row, Slab, Value, View
+from brickwork.frontend.tuple_indexing import choose
+from brickwork.frontend.typing import Along, Grown, Items, Operand, Record, Row, Slab, Value, View
 from brickwork.ir.build import add, apply, cast, integer, mul, select, size, sub
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import Apply, Constant, Expression, FailureKind
@@ -137,6 +139,28 @@ def row_of(state: State, slab: Slab, loc: Location) -> Row:
     """Return the row of a part of a tensor."""
     sizes = tuple(axis.size for axis in slab.along)
     return Row(sizes, lambda indices: load(state, _at(state, slab, indices, loc), loc), (slab,))
+
+
+def row_of_list(state: State, found: Operand, loc: Location) -> Row:
+    """Return the row of the items of a list."""
+    match found:
+        case Grown():
+            count, arrays = state.pin(length(state, found, loc), "length"), found.tensors
+        case View():
+            count, arrays = size(found.tensor, 0, loc), (found.tensor,)
+        case Items():
+            count, arrays = integer(len(found.items), loc), ()
+        case _:
+            raise error("BW101", f"{describe(found)} is no list of numbers", loc, "make a list of the items")
+
+    def item(at: tuple[Expression, ...]) -> Number:
+        if isinstance(found, View):
+            return load(state, View(found.tensor, at, indexed=True), loc)
+        one = item_at(state, found, at[0], loc) if isinstance(found, Grown) else choose(state, found.items, at[0], loc)
+        return numeric(state, one, loc)
+
+    along = Along(integer(0, loc), count, 0)
+    return Row((count,), item, tuple(Slab(array, (along,)) for array in arrays))
 
 
 def item_of_row(row: Row, position: Expression) -> Operand:

@@ -1,0 +1,89 @@
+"""torch's functions of rows, as the functions of `language/rows` that loops compile.
+
+x[i].argmax()                     place_of_first(x[i], True)
+torch.softmax(x[i], dim=-1)       softmax(x[i])
+x[i].std(correction=0)            root of(variance(x[i], 0))
+torch.topk(x[i], k).values        first_in_order(x[i], k, True)[0]
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from brickwork.language import rows
+from brickwork.language.pointwise import root_of_sum
+
+ROOT = "root of"
+"""The name of `root_of_sum`: names with spaces are nobody's."""
+_FUNCTIONS = (
+    *(rows.softmax, rows.log_softmax, rows.logsumexp, rows.variance, rows.place_of_first, rows.extreme),
+    *(rows.argsort, rows.ordered, rows.first_in_order, rows.median, rows.cumsum, rows.cumprod, rows.flip),
+)
+MEANINGS: Mapping[str, object] = {ROOT: root_of_sum, **{f"{item.__name__} of": item for item in _FUNCTIONS}}
+"""What the names mean that such calls get."""
+OF_ROWS: frozenset[object] = frozenset(_FUNCTIONS)
+PAIRS: Mapping[str, int] = {"values": 0, "indices": 1}
+"""The attributes of what sorting gives."""
+
+_SIGNATURES = {
+    **dict.fromkeys(("softmax", "log_softmax", "cumsum", "cumprod"), ("dim",)),
+    "logsumexp": ("dim", "keepdim"),
+    "flip": ("dims",),
+    "median": (),
+    **dict.fromkeys(("argmax", "argmin", "max", "min"), ("dim", "keepdim")),
+    **dict.fromkeys(("var", "std"), ("dim", "unbiased", "keepdim", "correction")),
+    **dict.fromkeys(("sort", "argsort"), ("dim", "descending", "stable")),
+    "topk": ("k", "dim", "largest", "sorted"),
+}
+_WITH_AXIS = frozenset("softmax log_softmax logsumexp cumsum cumprod flip max min".split())
+"""Functions that mean something else, or nothing, without an axis."""
+_IN_PAIRS = frozenset({"sort", "topk", "max", "min"})
+"""Functions that give values and places."""
+
+
+def is_of_row(name: str, *, pair: bool) -> bool:
+    """Return whether a function of this name may have a meaning here, where both, or one of both, are taken."""
+    return name in _SIGNATURES and pair is (name in _IN_PAIRS)
+
+
+def row_call(name: str, row: ast.expr, given: Sequence[ast.expr], keywords: Sequence[ast.keyword]) -> ast.Call | None:
+    """Return the call that `name` of a row is; None where the arguments say that it is something else."""
+    words = dict(zip(_SIGNATURES[name], given, strict=False)) | {item.arg or "**": item.value for item in keywords}
+    if len(given) > len(_SIGNATURES[name]) or not words.keys() <= {*_SIGNATURES[name]}:
+        return None
+    count = words.pop("k", None)
+    try:
+        options: dict[str, Any] = {key: ast.literal_eval(node) for key, node in words.items()}
+    except ValueError:
+        return None
+    if name in {"var", "std"} and isinstance(options.get("dim"), bool):
+        options = {"unbiased": options["dim"]}
+    axis: Any = options.pop("dims" if name == "flip" else "dim", None)
+    axis = axis[0] if axis in ([0], [-1], (0,), (-1,)) else axis
+    if (axis is None and name in _WITH_AXIS) or axis not in {None, 0, -1} or options.get("keepdim"):
+        return None
+    less = options.get("correction", 1 if options.get("unbiased", True) else 0)
+    backward = bool(options.get("descending") or options.get("largest", name == "topk"))
+    match name:
+        case "argmax" | "argmin":
+            return _called("place_of_first", row, name == "argmax")
+        case "max" | "min":
+            return _called("extreme", row, name == "max")
+        case "var" | "std" if isinstance(less, int):
+            found = _called("variance", row, less)
+            return found if name == "var" else ast.Call(ast.Name(ROOT, ast.Load()), [found], [])
+        case "sort" | "argsort":
+            return _called("ordered" if name == "sort" else name, row, backward)
+        case "topk" if count is not None:
+            return _called("first_in_order", row, count, backward)
+        case "var" | "std" | "topk":
+            return None
+        case _:
+            return _called(name, row)
+
+
+def _called(function: str, *arguments: ast.expr | bool | int) -> ast.Call:
+    nodes = (item if isinstance(item, ast.expr) else ast.Constant(item) for item in arguments)
+    return ast.Call(ast.Name(f"{function} of", ast.Load()), [*nodes], [])
