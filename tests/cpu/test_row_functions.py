@@ -138,7 +138,7 @@ def test_gradients_are_those_of_torch(function: Callable[..., Any]) -> None:
 
 def test_parts_with_two_dimensions_are_refused_by_line() -> None:
     op = bw.op("bwrowfunctions::two_dimensions")(powers)
-    with pytest.raises(CompileError, match=r"`x\[i\]` is a tensor with 2 dimensions"):
+    with pytest.raises(CompileError, match="is given a tensor with 2 dimensions"):
         op(torch.zeros(2, 3, 4))
 
 

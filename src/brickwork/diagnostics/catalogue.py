@@ -183,7 +183,7 @@ CATALOGUE: dict[str, Rule] = {
     ),
     "BW405": Rule(
         "a loop over elements that runs in Python",
-        "Loops are compiled where all that they call is. A call of another function, such as `torch.argmax(x[i])`,"
+        "Loops are compiled where all that they call is. A call of another function, such as `torch.nanmedian(x[i])`,"
         " leaves the loop around it to Python, which takes some microseconds for each iteration where compiled code"
         " takes nanoseconds. Write the function with loops and `math`, or call it on whole tensors beside the loop."
         " Where each iteration has much to do, as a product of matrices, Python does not matter:"

@@ -13,6 +13,7 @@ import collections
 import dataclasses
 import functools
 import heapq
+import itertools
 import math
 import sys
 import types
@@ -85,6 +86,8 @@ def intrinsic(value: object) -> str | None:
         return "collections.deque"
     if value is functools.reduce:
         return "functools.reduce"
+    if value is itertools.accumulate:
+        return "itertools.accumulate"
     if "numpy" in {str(module), type(value).__module__}:
         return _of_numpy(name)
     torch, home = sys.modules.get("torch"), str(module)

@@ -34,7 +34,7 @@ from brickwork.frontend.list_forms import CHANGING, is_list
 from brickwork.frontend.lowering_state import Arguments, Frame, State, describe, truth
 from brickwork.frontend.merging import Branch, is_speculative, may_repeat, merge, merge_operands
 from brickwork.frontend.mistaken_names import not_a_function, refuse_axis, refuse_unknown
-from brickwork.frontend.optional_numbers import present_if, required
+from brickwork.frontend.optional_numbers import give_zeros, named_if, note_met, present_if, required
 from brickwork.frontend.parts import (
     as_record,
     binary_number,
@@ -50,7 +50,7 @@ from brickwork.frontend.parts import (
 from brickwork.frontend.parts import attribute as attribute_of
 from brickwork.frontend.random_sites import place
 from brickwork.frontend.row_forms import REDUCED, is_sliced, over_items, product_of, slices_of, spelled_out, step_of
-from brickwork.frontend.row_functions import of_rows, reduced, refuse_ranks
+from brickwork.frontend.row_functions import of_one_dimension, of_rows, reduced
 from brickwork.frontend.rows import (
     Bounds,
     combined,
@@ -406,12 +406,12 @@ def _logic(state: State, frame: Frame, node: ast.BoolOp, loc: Location, *, as_bo
     if isinstance(found, Maybe):
         return _or_else(state, frame, found, node, rest)
     result = Value(condition(state, frame, first)) if found is None else scalar(state, found, frame.loc(first))
-    before = set(state.present)
+    before, assigned, position = set(state.present), set(state.assigned), len(state.block)
     for done, item in enumerate(rest):
         if isinstance(result.expression, Constant) and bool(result.expression.value) is not is_and:
             break
         for each in (first, *rest[:done]):
-            state.present |= present_if(state, frame, each, holds=is_and)
+            note_met(state, frame, each, holds=is_and)
         branch = _branch(state, frame, item, as_bool=as_bool)
         if is_speculative(branch) and result.dtype is BOOL and branch[1].dtype is BOOL:
             name = "logical_and" if is_and else "logical_or"
@@ -422,7 +422,8 @@ def _logic(state: State, frame: Frame, node: ast.BoolOp, loc: Location, *, as_bo
         test = truth(result, loc)
         kept: Branch = ([], result)
         result = merge(state, test, branch, kept, loc) if is_and else merge(state, test, kept, branch, loc)
-    state.present &= before
+    state.present, state.assigned = state.present & before, assigned
+    give_zeros(state, named_if(frame, node, holds=is_and) - assigned, position, loc)
     return result
 
 
@@ -543,11 +544,10 @@ def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
         if node.keywords:
             raise error("BW004", f"`{name}` takes no keywords here", loc, "pass the arguments by position")
         return call(state, name, arguments, (*frame.path, place(node)), loc)
-    refuse_ranks(found, arguments, node, loc)
     source = state.helpers[found] if (found := helper(found)) is not None else frame.source
     if source in state.calls:
         raise error("BW004", f"`{source.name}` calls itself", loc, "write a loop instead of the recursion")
-    return state.inline(state, source, Arguments(arguments, keywords, node), frame)
+    return state.inline(state, source, of_one_dimension(found, Arguments(arguments, keywords, node), loc), frame)
 
 
 def _call_grown(state: State, frame: Frame, owner: Grown, name: str, node: ast.Call) -> Operand | None:

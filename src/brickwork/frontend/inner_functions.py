@@ -158,7 +158,7 @@ def _defined(node: ast.stmt) -> ast.FunctionDef | None:
     for item in ast.walk(found.args):
         if isinstance(item, ast.arg):
             item.annotation = None
-    return found if found.args.vararg is None and found.args.kwarg is None else None
+    return found if found.args.kwarg is None else None
 
 
 def _defaults(scope: _Scope, taken: frozenset[str]) -> Iterator[ast.stmt]:
@@ -204,7 +204,8 @@ def _pass(scope: _Scope) -> None:
         given = {item.arg for item in called.node.args.args[: len(node.args)]} | {item.arg for item in node.keywords}
         starred = any(isinstance(item, ast.Starred) for item in node.args)
         values: dict[str, ast.expr] = {name: ast.Name(name, ast.Load()) for name in sorted(called.needs)}
-        values |= {} if starred else {name: item for name, item in called.defaults.items() if name not in given}
+        by_place = {item.arg for item in called.node.args.args} if starred else set[str]()
+        values |= {name: item for name, item in called.defaults.items() if name not in given | by_place}
         for name, value in values.items():
             node.keywords.append(_at(ast.keyword(name, _at(copy.copy(value), node.func)), node.func))
 

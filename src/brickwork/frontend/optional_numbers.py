@@ -24,9 +24,9 @@ from brickwork.frontend.typing import (
     numbers_of,
     with_numbers,
 )
-from brickwork.ir.build import constant, read
+from brickwork.ir.build import cast, constant, integer, read
 from brickwork.ir.dtypes import BOOL
-from brickwork.ir.nodes import Constant, Expression, FailureKind
+from brickwork.ir.nodes import Assign, Constant, Expression, FailureKind
 
 
 def as_maybe(found: Operand | None, form: Operand, loc: Location) -> Maybe:
@@ -92,6 +92,36 @@ def present_if(state: State, frame: Frame, test: ast.expr, *, holds: bool) -> se
         elif isinstance(found, Maybe) and isinstance(found.there, Value):
             flags.add(found.there.expression)
     return flags
+
+
+def note_met(state: State, frame: Frame, test: ast.expr, *, holds: bool) -> None:
+    """Note what is there, and what `:=` has named, where a test holds, or does not hold."""
+    state.present |= present_if(state, frame, test, holds=holds)
+    state.assigned |= named_if(frame, test, holds=holds)
+
+
+def give_zeros(state: State, keys: set[Key], position: int, loc: Location) -> None:
+    """Give names that only some operands of `and` and `or` name a value before, which nobody reads."""
+    for key in sorted(keys & state.types.keys(), key=str):
+        symbol = state.variable(key)
+        zero = Assign(symbol=symbol, value=cast(integer(0, loc), symbol.dtype, loc), loc=loc)
+        state.block.insert(position, zero)
+
+
+def named_if(frame: Frame, test: ast.expr, *, holds: bool) -> set[Key]:
+    """Return the names that have got a value by `:=` where a test holds, or does not hold."""
+    match test:
+        case ast.UnaryOp(op=ast.Not(), operand=inner):
+            return named_if(frame, inner, holds=not holds)
+        case ast.BoolOp(op=operator, values=values):
+            met = values if isinstance(operator, ast.And) is holds else values[:1]
+            return {name for item in met for name in named_if(frame, item, holds=holds)}
+        case ast.NamedExpr(target=target, value=inner):
+            return {(frame.path, target.id)} | named_if(frame, inner, holds=holds)
+        case ast.Compare(left=left, comparators=[right, *_]):
+            return named_if(frame, left, holds=holds) | named_if(frame, right, holds=holds)
+        case _:
+            return set()
 
 
 def _names(test: ast.expr, *, holds: bool) -> Iterator[str]:

@@ -58,10 +58,11 @@ def reduced(state: State, frame: Frame, node: ast.Call, function: ast.Attribute,
     return binary(state, "truediv", scalar(state, found, loc), numel(state, row, loc), loc)
 
 
-def refuse_ranks(function: object, arguments: Sequence[Operand], node: ast.Call, loc: Location) -> None:
-    """Refuse what is no row of one dimension where a function takes such a row."""
-    if isinstance(function, types.FunctionType) and function in OF_ROWS and arguments:
-        given = arguments[0]
-        if not isinstance(given, View | Row) or given.rank != 1:
-            message = f"`{ast.unparse(node.args[0])}` is {describe(given)}, and a function of a row takes one dimension"
+def of_one_dimension(function: object, given: Arguments, loc: Location) -> Arguments:
+    """Return the arguments of a function; refuse what is no row of one dimension where it takes such a row."""
+    if isinstance(function, types.FunctionType) and function in OF_ROWS and given.positional:
+        row = given.positional[0]
+        if not isinstance(row, View | Row) or row.rank != 1:
+            message = f"a function of a row takes one dimension, and is given {describe(row)}"
             raise error("BW102", message, loc, "index the first ones, in loops over them")
+    return given

@@ -5,6 +5,7 @@ min(a, b, key=f)                         min((a, b), key=f)
 itertools.product(range(n), range(m))    bw.ndrange(n, m)
 for a, b in itertools.combinations(range(n), 2)    for a in range(n): for b in range(a + 1, n)
 for a, b in itertools.product(x, y)      for a in x: for b in y
+itertools.permutations(range(n), 2)      the same with `if a == b: continue`; product(x, repeat=2) is product(x, x)
 itertools.pairwise(x)                    zip(x, x[1:])
 functools.reduce(f, (g(v) for v in x))   functools.reduce(f, [g(v) for v in x])
 torch.dot(x[i], y)                       x[i] @ y
@@ -25,9 +26,16 @@ from brickwork.frontend.syntax import all_nodes
 from brickwork.language.loops import bounded, ndrange
 
 NAMES = frozenset(
-    {"nsmallest", "nlargest", "product", "combinations", "pairwise", "reduce", "dot", "inner", "count", "deque"}
+    {"nsmallest", "nlargest", "product", "combinations", "combinations_with_replacement", "permutations", "pairwise"}
+    | {"accumulate", "reduce", "dot", "inner", "count", "deque"}
 )
 """How such functions may be called, besides `min` and `max` with a keyword."""
+_COMBINED: tuple[object, ...] = (
+    itertools.combinations,
+    itertools.combinations_with_replacement,
+    itertools.permutations,
+)
+"""What runs over several items of a range at a time."""
 _NDRANGE, _BOUNDED = "__ndrange__", "__bounded__"
 
 
@@ -95,6 +103,13 @@ class _Calls(ast.NodeTransformer):
         if nested is None or not _may_be_nested(node, nested):
             self.generic_visit(node)
             return node
+        if self._means(node.iter.func if isinstance(node.iter, ast.Call) else node.iter, itertools.permutations):
+            pairs = itertools.combinations([name.id for name, _ in nested], 2)
+            test = " or ".join(f"{one} == {other}" for one, other in pairs)
+            skip = ast.parse(f"if {test}:\n    continue").body[0]
+            node.body.insert(0, skip)
+            for item in ast.walk(skip):
+                ast.copy_location(item, node)
         leaves = any(map(_breaks, node.body))
         copies = [ast.Name(name.id, ast.Load()) for name, _ in nested]
         if ast.unparse(node.target) != ast.unparse(ast.Tuple(list(copies), ast.Load())):
@@ -120,8 +135,8 @@ class _Calls(ast.NodeTransformer):
         Variables that are used elsewhere, too, get copies: those of outer loops have values where there is no item.
         """
         match node:
-            case ast.For(target=ast.Tuple(elts=names), iter=ast.Call(args=arguments, keywords=[]) as call):
-                found = resolve(call.func, self._captured, self._local)
+            case ast.For(target=ast.Tuple(elts=names), iter=ast.Call() as call):
+                found, arguments = resolve(call.func, self._captured, self._local), _repeated(call)
             case _:
                 return None
         words = [item.id for item in names if isinstance(item, ast.Name)]
@@ -129,14 +144,18 @@ class _Calls(ast.NodeTransformer):
             return None
         prefix = "__" if self._are_used_elsewhere(node, {*words}) else ""
         variables = [ast.Name(prefix + word, ast.Store()) for word in words]
+        if arguments is None:
+            return None
         if found is itertools.product and len(arguments) == len(names):
             return [*zip(variables, arguments, strict=True)]
         match arguments:
             case [ast.Call(func=ast.Name(id="range"), args=bounds, keywords=[]), ast.Constant(value=count)] if (
-                found is itertools.combinations and count == len(names) and len(bounds) in {1, 2}
+                found in _COMBINED and count == len(names) and len(bounds) in {1, 2}
             ):
-                firsts = [ast.BinOp(ast.Name(item.id, ast.Load()), ast.Add(), ast.Constant(1)) for item in variables]
-                starts = [*bounds[:-1], *([] if len(bounds) == 2 else [ast.Constant(0)]), *firsts]
+                first = bounds[0] if len(bounds) == 2 else ast.Constant(0)
+                step = ast.Constant(int(found is itertools.combinations))
+                starts = [first, *(ast.BinOp(ast.Name(item.id, ast.Load()), ast.Add(), step) for item in variables)]
+                starts = [first] * len(names) if found is itertools.permutations else starts
                 calls = [ast.Call(ast.Name("range", ast.Load()), [start, bounds[-1]], []) for start in starts]
                 return [*zip(variables, calls, strict=False)]
             case _:
@@ -164,6 +183,10 @@ class _Calls(ast.NodeTransformer):
                 if not isinstance(count, ast.Constant):  # of a negative number there are none
                     count = ast.Call(ast.Name("max", ast.Load()), [count, ast.Constant(0)], [])
                 made = ast.Subscript(ordered, ast.Slice(upper=count), ast.Load())
+            case "itertools.accumulate", [ast.GeneratorExp() as items, *_]:
+                node.args[0] = ast.copy_location(ast.ListComp(items.elt, items.generators), items)
+            case "itertools.accumulate", [ast.Call(func=ast.Name(id="range")) as items, *_]:
+                node.args[0] = ast.copy_location(ast.Call(ast.Name("list", ast.Load()), [items], []), items)
             case "functools.reduce", [_, ast.GeneratorExp() as items, *_]:
                 node.args[1] = ast.copy_location(ast.ListComp(items.elt, items.generators), items)
             case "torch.dot" | "torch.inner", [left, right] if isinstance(left, _PART) or isinstance(right, _PART):
@@ -171,8 +194,10 @@ class _Calls(ast.NodeTransformer):
             case _, [ast.Name() | ast.Subscript() as items] if found is itertools.pairwise and "zip" not in self._local:
                 rest = ast.Subscript(items, ast.Slice(ast.Constant(1)), ast.Load())
                 made = ast.Call(ast.Name("zip", ast.Load()), [items, rest], [])
-            case _ if found is itertools.product:
-                made = _ranges(node)
+            case "builtins.list", [ast.Call() as inner] if self._means(inner.func, itertools.accumulate):
+                made = inner
+            case _ if found is itertools.product and (arguments := _repeated(node)) is not None:
+                made = _ranges(arguments)
                 self.names |= {} if made is None else {_NDRANGE: ndrange}
             case _:
                 pass
@@ -181,6 +206,17 @@ class _Calls(ast.NodeTransformer):
 
 _PART = ast.Subscript
 """What is a row in a loop: of tensors as a whole torch's function is called."""
+
+
+def _repeated(node: ast.Call) -> list[ast.expr] | None:
+    """Return the arguments of a call, as often as `repeat` says; None if there are other keywords."""
+    match node.keywords:
+        case []:
+            return node.args
+        case [ast.keyword(arg="repeat", value=ast.Constant(value=int(count)))] if 0 < count < 8:
+            return node.args * count
+        case _:
+            return None
 
 
 def _breaks(node: ast.AST) -> bool:
@@ -225,10 +261,10 @@ def _limit(node: ast.Call) -> ast.expr | None:
             return None
 
 
-def _ranges(node: ast.Call) -> ast.expr | None:
+def _ranges(arguments: Sequence[ast.expr]) -> ast.expr | None:
     """Return `bw.ndrange` of as many ranges; None if something else is run over."""
     sizes: list[ast.expr] = []
-    for item in node.args:
+    for item in arguments:
         match item:
             case ast.Call(func=ast.Name(id="range"), args=[size], keywords=[]):
                 sizes.append(size)
@@ -236,4 +272,4 @@ def _ranges(node: ast.Call) -> ast.expr | None:
                 sizes.append(ast.Tuple([start, stop], ast.Load()))
             case _:
                 return None
-    return ast.Call(ast.Name(_NDRANGE, ast.Load()), sizes, []) if sizes and not node.keywords else None
+    return ast.Call(ast.Name(_NDRANGE, ast.Load()), sizes, []) if sizes else None

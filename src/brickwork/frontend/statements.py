@@ -49,7 +49,7 @@ from brickwork.frontend.lowering_state import (
     describe,
 )
 from brickwork.frontend.name_binding import assign_name, complex_in, demand_complex
-from brickwork.frontend.optional_numbers import demand, present_if
+from brickwork.frontend.optional_numbers import demand, named_if, note_met, present_if
 from brickwork.frontend.parts import as_record, binary_number, binary_operand, item_of, store_item
 from brickwork.frontend.raised import only_raise
 from brickwork.frontend.row_forms import is_sliced, spelled_out
@@ -470,7 +470,7 @@ def _branches(
     after: list[tuple[set[Key], dict[str, Binding]]] = []
     present, left = set(state.present), list[set[Expression]]()
     for body, holds in zip(bodies, (True, False), strict=True):
-        state.assigned, frame.bindings = set(assigned), dict(bindings)
+        state.assigned, frame.bindings = assigned | named_if(frame, test, holds=holds), dict(bindings)
         state.present = present | present_if(state, frame, test, holds=holds)
         block: list[Statement] = []
         with state.into(block):
@@ -538,7 +538,7 @@ def _while(state: State, frame: Frame, node: ast.While, loc: Location) -> None:
         test = condition(state, frame, node.test)
     body: list[Statement] = []
     with state.into(body):
-        state.present |= present_if(state, frame, node.test, holds=True)
+        note_met(state, frame, node.test, holds=True)
         if counter is not None:
             state.emit(Assign(symbol=counter, value=add(read(counter), integer(1)), loc=loc))
         lower_statements(state, frame, node.body)

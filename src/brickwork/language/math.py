@@ -78,6 +78,7 @@ _FORMULA_ALIASES = {
 _SEQUENCES = {
     "bisect": "bisect_left bisect_right insort_left insort_right",
     "functools": "reduce",
+    "itertools": "accumulate",
     "heapq": "heappush heappop heapreplace heappushpop heapify",
 }
 

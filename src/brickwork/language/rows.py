@@ -7,10 +7,10 @@ number, as for torch. A row that is more than a formula is made of a list, by `r
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 from brickwork.language.formulas import require
+from brickwork.language.sequences import accumulate
 
 
 def row_of(items: Any) -> Any:
@@ -54,8 +54,8 @@ def variance(row: Any, less: int) -> Any:
 def is_before(one: Any, other: Any, descending: bool) -> bool:
     """Return whether one number stands before another one in a sorted row."""
     if descending:
-        return one > other or (one != one and other == other)  # noqa: PLR0124
-    return one < other or (other != other and one == one)  # noqa: PLR0124
+        return one > other or (math.isnan(one) and not math.isnan(other))
+    return one < other or (math.isnan(other) and not math.isnan(one))
 
 
 def place_of_first(row: Any, greatest: bool) -> int:
@@ -64,7 +64,7 @@ def place_of_first(row: Any, greatest: bool) -> int:
     place, best = 0, row[0]
     for k in range(1, len(row)):
         better = row[k] > best if greatest else row[k] < best
-        if better or (row[k] != row[k] and best == best):  # noqa: PLR0124
+        if better or (math.isnan(row[k]) and not math.isnan(best)):
             place, best = k, row[k]
     return place
 
@@ -78,8 +78,8 @@ def extreme(row: Any, greatest: bool) -> Any:
 def order_of(row: Any, descending: bool) -> Any:
     """Return the places of the items in the sorted row; equal ones stay in order."""
     count, width = len(row), 1
-    places = [k for k in range(count)]  # noqa: C416
-    merged = [k for k in range(count)]  # noqa: C416
+    places = list(range(count))
+    merged = list(range(count))
     while width < count:
         for start in range(0, count, 2 * width):
             middle, stop = min(start + width, count), min(start + 2 * width, count)
@@ -115,13 +115,13 @@ def median(row: Any) -> Any:
     require(len(row) > 0, "median() of a row without items")
     places = order_of(row, False)
     last = row[places[len(row) - 1]]
-    return last if last != last else row[places[(len(row) - 1) // 2]]  # noqa: PLR0124
+    return last if math.isnan(last) else row[places[(len(row) - 1) // 2]]
 
 
 def first_in_order(row: Any, count: int, descending: bool) -> Any:
     """Return the first items of the sorted row, and their places."""
     require(0 <= count <= len(row), "selected index k out of range")
-    places = [k for k in range(count)]  # noqa: C416
+    places = list(range(count))
     for k in range(len(row)):
         place = min(k, count)
         while place > 0 and is_before(row[k], row[places[place - 1]], descending):
@@ -136,26 +136,14 @@ def first_in_order(row: Any, count: int, descending: bool) -> Any:
 # ---------------------------------------------------------------- scans
 
 
-def scan(row: Any, function: Callable[[Any, Any], Any]) -> Any:
-    """Return the first item, what `function` makes of it and the second one, and so on."""
-    found: list[Any] = []
-    if len(row) > 0:
-        latest = row[0]
-        found.append(latest)
-        for k in range(1, len(row)):
-            latest = function(latest, row[k])
-            found.append(latest)
-    return row_of(found)
-
-
 def cumsum(row: Any) -> Any:
     """Return the sums of the first items."""
-    return scan(row, lambda one, other: one + other)
+    return row_of(accumulate(row))
 
 
 def cumprod(row: Any) -> Any:
     """Return the products of the first items."""
-    return scan(row, lambda one, other: one * other)
+    return row_of(accumulate(row, lambda one, other: one * other))
 
 
 def flip(row: Any) -> Any:

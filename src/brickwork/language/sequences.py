@@ -1,4 +1,6 @@
-"""`bisect`, `heapq` and `functools.reduce` as plain Python, by the steps of the standard library.
+"""`bisect`, `heapq`, `functools.reduce` and `itertools.accumulate` as plain Python.
+
+The steps are those of the standard library.
 
 Heaps are laid out as it lays them out.
 
@@ -133,6 +135,18 @@ def reduce(function: Callable[[Any, Any], Any], items: Sequence[Any], *first: An
     found = first[0] if len(first) == 1 else items[0]
     for place in range(1 - len(first), len(items)):
         found = function(found, items[place])
+    return found
+
+
+def accumulate(items: Any, func: Callable[[Any, Any], Any] | None = None) -> Any:
+    """Return the list of `itertools.accumulate(items, func)`."""
+    found: list[Any] = []
+    if len(items) > 0:
+        latest = items[0]
+        found.append(latest)
+        for place in range(1, len(items)):
+            latest = latest + items[place] if func is None else func(latest, items[place])
+            found.append(latest)
     return found
 
 
