@@ -77,6 +77,27 @@ def best(x: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
     return most, least
 
 
+def masks(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    out, where = torch.empty(x.shape[0], 4, dtype=x.dtype), torch.empty(x.shape, dtype=torch.bool)
+    for i in range(x.shape[0]):
+        d = x[i] - 0.5
+        m = (x[i] > 0) & (d <= 1.5)
+        out[i, 0] = m.sum() + (x[i, 1:] != x[i, :-1]).any()
+        out[i, 1] = (~m).sum() + (x[i] > x[0]).all()
+        out[i, 2] = (m * x[i]).sum() / (m.sum() + 1) + d.abs().max()
+        out[i, 3] = torch.where(m, x[i], 0.5).sum() + (0.0 < x[i]).sum()
+        where[i] = d.exp() > 1
+    return out, where
+
+
+def bare(x: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros(len(x))
+    for i in range(len(x)):
+        if x[i] > 0:
+            out[i] = 1
+    return out
+
+
 def normalised(row, eps=1e-5):
     return (row - row.mean()) / (row.std() + eps)
 
@@ -94,7 +115,7 @@ def by_helpers(x: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("function", [powers, spread, places, scans, in_order, by_helpers])
+@pytest.mark.parametrize("function", [powers, spread, places, scans, in_order, masks, by_helpers])
 def test_agree(function: Callable[..., Any], dtype: torch.dtype) -> None:
     name = f"{function.__name__}_{dtype}".replace("torch.", "")
     given = copy.copy(X.to(dtype))
@@ -140,6 +161,11 @@ def test_parts_with_two_dimensions_are_refused_by_line() -> None:
     op = bw.op("bwrowfunctions::two_dimensions")(powers)
     with pytest.raises(CompileError, match="is given a tensor with 2 dimensions"):
         op(torch.zeros(2, 3, 4))
+
+
+def test_a_comparison_of_rows_is_no_condition() -> None:
+    with pytest.raises(CompileError, match="argument `x` of bare has 2 dimensions, and 1 is needed"):
+        bw.op("bwrowfunctions::bare")(bare)(X)
 
 
 def whole(x: torch.Tensor) -> torch.Tensor:

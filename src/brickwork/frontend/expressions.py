@@ -9,7 +9,7 @@ from functools import partial
 
 from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location
-from brickwork.frontend.arithmetic import BINARY, binary, unary
+from brickwork.frontend.arithmetic import BINARY, COMPARE, binary, unary
 from brickwork.frontend.calls import call
 from brickwork.frontend.captured_operands import captured_operand, literal_integer
 from brickwork.frontend.comparisons import link
@@ -26,7 +26,6 @@ from brickwork.frontend.indexing import (
     index,
     is_complex_element,
     load,
-    method,
     numeric,
     scalar,
 )
@@ -50,7 +49,7 @@ from brickwork.frontend.parts import (
 from brickwork.frontend.parts import attribute as attribute_of
 from brickwork.frontend.random_sites import place
 from brickwork.frontend.row_forms import REDUCED, is_sliced, over_items, product_of, slices_of, spelled_out, step_of
-from brickwork.frontend.row_functions import of_one_dimension, of_rows, reduced
+from brickwork.frontend.row_functions import of_one_dimension, of_row, of_rows, reduced, refuse_condition
 from brickwork.frontend.rows import (
     Bounds,
     combined,
@@ -156,10 +155,7 @@ def condition(state: State, frame: Frame, node: ast.expr) -> Expression:
         return truth_of(state, frame, found, node)
     if isinstance(found, Grown):
         return is_filled(state, found, loc)
-    if isinstance(found, View) and found.rank and found.tensor not in state.lists:
-        name = found.tensor.name
-        advice = f"index it; whether an optional one is there asks `{name} is not None`"
-        raise error("BW102", f"`{name}` is a tensor here, not a condition", loc, advice)
+    refuse_condition(state, found, loc)
     return constant(False, BOOL, loc) if is_none(found) else truth(scalar(state, found, loc), loc)
 
 
@@ -467,7 +463,12 @@ def _fixed(state: State, item: Operand, loc: Location) -> Operand:
 
 
 def _compare_one(state: State, frame: Frame, node: ast.Compare) -> Operand:
-    return link(state, frame, node, node.ops[0], _ordered_operands(state, frame, node.left, node.comparators[0]))
+    sides, operator = _ordered_operands(state, frame, node.left, node.comparators[0]), node.ops[0]
+    if type(operator) in COMPARE and is_of_rows(state, sides):
+        return combined(
+            state, sides, lambda pair: link(state, frame, node, operator, (pair[0], pair[1])), frame.loc(node)
+        )
+    return link(state, frame, node, operator, sides)
 
 
 def call_formula(
@@ -510,7 +511,7 @@ def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
         if is_of_rows(state, [owner]) and node.func.attr in REDUCED and not node.args and not node.keywords:
             return reduced(state, frame, node, node.func, owner)
         if isinstance(owner, View | Row):
-            return method(state, owner, node.func.attr, [operand(state, frame, item) for item in node.args], loc)
+            return of_row(state, frame, node, owner, operands(state, frame, node.args))
     value_called = _called_value(state, frame, node.func, found)
     if value_called is not None:
         return _call_of(state, frame, value_called, "__call__", node)

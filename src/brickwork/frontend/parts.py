@@ -40,7 +40,7 @@ from brickwork.frontend.value_classes import (
     method,
 )
 from brickwork.frontend.value_methods import attribute_names
-from brickwork.ir.build import cast, constant, integer
+from brickwork.ir.build import cast, constant, integer, logical_not
 from brickwork.ir.dtypes import BOOL
 from brickwork.ir.nodes import Expression
 from brickwork.language.complex_numbers import Complex, product
@@ -271,10 +271,12 @@ def unary_of_parts(state: State, frame: Frame, node: ast.UnaryOp, found: Record)
 
 
 def unary_number(state: State, frame: Frame, node: ast.UnaryOp, found: Value | Record) -> Value | Record:
-    """Return a unary operator of a number, which may be complex."""
+    """Return a unary operator of an item of a row, which may be complex."""
     loc = frame.loc(node)
     if isinstance(found, Record):
         return numeric(state, unary_of_parts(state, frame, node, found), loc)
+    if found.dtype is BOOL and isinstance(node.op, ast.Invert):  # a mask, as torch has it
+        return Value(logical_not(found.expression, loc))
     return unary(state, node.op, found, loc)
 
 

@@ -27,6 +27,7 @@ from brickwork.frontend.reference_rows import (
     combined,
     plain_indices,
     slices_in,
+    unary_of_row,
 )
 from brickwork.frontend.reference_scalar import Scalar, convert, dtype_of, is_scalar, result, scalar
 from brickwork.frontend.reference_values import NOTHING, ReferenceValues
@@ -197,7 +198,7 @@ class Execution:
         operand = complex_numbers.plain(operand)
         if self._values.has(operand):
             return self._values.special(operand, {"neg": "__neg__", "pos": "__pos__", "bit_not": "__invert__"}[name])
-        row = combined(partial(self.unary, name), operand) if _has_row(operand) else None
+        row = unary_of_row(self.unary, name, operand)
         return numbers.unary(name, operand) if row is None else row
 
     def compare(self, name: str, left: Any, right: Any) -> Any:
@@ -210,7 +211,8 @@ class Execution:
             left, right = self._values.parts(left), self._values.parts(right)
         if isinstance(left, list | tuple) and isinstance(right, list | tuple):
             return self._compare_items(name, cast("Sequence[Any]", left), cast("Sequence[Any]", right))
-        return numbers.compare(name, left, right)
+        row = combined(partial(self.compare, name), left, right) if _has_row(left, right) else None
+        return numbers.compare(name, left, right) if row is None else row
 
     def _compare_items(self, name: str, left: Sequence[Any], right: Sequence[Any]) -> Any:
         for one, other in zip(left, right, strict=False):
@@ -300,12 +302,11 @@ class Execution:
         name = intrinsic(function)
         if name in DRAWS:
             return self._draw(name, (*self._path, place), arguments)
-        if name == "brickwork.row_of":
-            return RowValue((len(arguments[0]),), tuple(arguments[0]))
-        if name is not None and name.startswith("torch.") and any(map(_is_whole, arguments)):
+        has_rows = any(isinstance(item, RowValue) for item in (*arguments, *named.values()))
+        if name is not None and name.startswith("torch.") and any(map(_is_whole, arguments)) and not has_rows:
             return function(*arguments, **named)
         given = [*arguments, *named.values()] if is_of_items(name) else []
-        if any(isinstance(item, RowValue) for item in given) and (name not in REDUCTIONS or len(given) > 1):
+        if given and has_rows and (name not in REDUCTIONS or len(given) > 1):
             return self._of_rows(function, place, arguments, named)
         if name is not None:
             arguments = tuple(map(complex_numbers.plain, arguments))
@@ -324,8 +325,8 @@ class Execution:
         if self._values.has(function):
             return self._values.special(function, "__call__", *arguments)
         reduced = self._reduction(function, owner)
-        if reduced is not None and not arguments:
-            return self._reduced(reduced)
+        if reduced is not None and (not arguments or reduced.name not in REDUCED):
+            return self._reduced(reduced, place, arguments, named)
         if name is not None:
             found = self._values.builtin(name, arguments, named)
             if found is not NOTHING:
@@ -365,6 +366,8 @@ class Execution:
         if formula is not None:
             with self._within(place):
                 return self._inner(formula, *arguments, **named)
+        if name == "brickwork.row_of":
+            return RowValue((len(arguments[0]),), tuple(arguments[0]))
         if name in {"builtins.sum", "math.prod"}:
             items = self.loop(True, self.items(arguments[0])) if is_tensor(arguments[0]) else arguments[0]
             fold = self._sum if name == "builtins.sum" else self._product
@@ -400,7 +403,10 @@ class Execution:
         row = as_row(owner) if is_tensor(owner) and called in REDUCED else None
         return None if row is None else Reduction(row.flat, called)
 
-    def _reduced(self, reduction: Reduction) -> Any:
+    def _reduced(self, reduction: Reduction, place: Place, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        if reduction.name not in REDUCED:
+            function = getattr(sys.modules["torch"], reduction.name)
+            return self._of_rows(function, place, (reduction.row, *arguments), named)
         name = "sum" if reduction.name == "mean" else reduction.name
         if name in {"sum", "prod"}:
             found = (self._sum if name == "sum" else self._product)(iter(reduction.row))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from math import prod
 from typing import Any, cast
 
@@ -12,6 +13,7 @@ from brickwork.frontend.environment import is_tensor
 from brickwork.frontend.reference_complex import is_number, read
 from brickwork.frontend.reference_scalar import dtype_of, scalar
 from brickwork.frontend.row_forms import REDUCED
+from brickwork.language.math import FUNCTIONS
 from brickwork.records import dataclass
 
 
@@ -64,10 +66,10 @@ class RowValue:
         return map(self.__getitem__, range(len(self)))
 
     def __getattr__(self, name: str) -> Reduction:
-        """Return what reduces the row."""
-        if name not in REDUCED:
+        """Return what reduces the row, or computes with each item."""
+        if name not in REDUCED and f"torch.{name}" not in FUNCTIONS:
             raise AttributeError(name)
-        return Reduction(self.flat, name)
+        return Reduction(self.flat if name in REDUCED else self, name)
 
     @property
     def flat(self) -> RowValue:
@@ -86,7 +88,7 @@ def _along(axis: int, size: int, part: Any) -> Sequence[int]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reduction:
-    """The method of a row that reduces it, not called yet."""
+    """The method of a row that reduces it, or one of its items, not called yet."""
 
     row: RowValue
     name: str
@@ -116,6 +118,14 @@ def combined(combine: Callable[..., Any], *operands: Any) -> RowValue | None:
     spread = [_spread(item, sizes) if isinstance(item, RowValue) else itertools.repeat(item) for item in found]
     columns = zip(range(prod(sizes)), *spread, strict=False)
     return RowValue(sizes, tuple(combine(*column[1:]) for column in columns))
+
+
+def unary_of_row(compute: Callable[[str, Any], Any], name: str, found: Any) -> RowValue | None:
+    """Return what a unary operator makes of a row, `~` of truth values as torch has it; None of anything else."""
+    row = as_row(found)
+    if row is not None and name == "bit_not" and all(isinstance(item, bool) for item in row.items):
+        return RowValue(row.sizes, tuple(not item for item in row.items))
+    return None if row is None else combined(partial(compute, name), row)
 
 
 def _spread(row: RowValue, sizes: Sequence[int]) -> Iterator[Any]:

@@ -143,7 +143,9 @@ def _is_reduction(node: ast.AST, computed: frozenset[str]) -> bool:
     """Return whether a node is `x[i].sum()` or the like."""
     match node:
         case ast.Call(
-            func=ast.Attribute(value=ast.Subscript() | ast.BinOp() | ast.Call() | ast.Name() as row, attr=name),
+            func=ast.Attribute(
+                value=ast.Subscript() | ast.BinOp() | ast.Compare() | ast.Call() | ast.Name() as row, attr=name
+            ),
             args=[],
             keywords=[],
         ):
@@ -160,6 +162,9 @@ def _operands(node: ast.expr, captured: Mapping[str, object], local: frozenset[s
             yield from _operands(node.right, captured, local)
         case ast.UnaryOp():
             yield from _operands(node.operand, captured, local)
+        case ast.Compare():
+            for item in (node.left, *node.comparators):
+                yield from _operands(item, captured, local)
         case ast.Call() if _is_pointwise(node, captured, local):
             yield node
             for item in (*node.args, *(word.value for word in node.keywords)):

@@ -11,14 +11,15 @@ from brickwork.frontend.arithmetic import binary
 from brickwork.frontend.calls import call
 from brickwork.frontend.complex_values import of_complex
 from brickwork.frontend.environment import helper, intrinsic
-from brickwork.frontend.indexing import numel, numeric, scalar
+from brickwork.frontend.indexing import method, numel, numeric, scalar
 from brickwork.frontend.lowering_state import Arguments, Frame, State, describe
 from brickwork.frontend.random_sites import place
 from brickwork.frontend.row_calls import OF_ROWS
 from brickwork.frontend.row_forms import over_items
 from brickwork.frontend.rows import as_row, combined
 from brickwork.frontend.rules import error
-from brickwork.frontend.typing import Operand, Record, Row, Value, View
+from brickwork.frontend.typing import Along, Operand, Record, Row, Value, View
+from brickwork.language.math import FUNCTIONS
 
 
 def of_rows(state: State, frame: Frame, function: object, given: Arguments) -> Operand:
@@ -66,3 +67,27 @@ def of_one_dimension(function: object, given: Arguments, loc: Location) -> Argum
             message = f"a function of a row takes one dimension, and is given {describe(row)}"
             raise error("BW102", message, loc, "index the first ones, in loops over them")
     return given
+
+
+def of_row(state: State, frame: Frame, node: ast.Call, owner: View | Row, given: Sequence[Operand]) -> Operand:
+    """Return the call of a method of a tensor: one of its items, or what it says of its shape."""
+    name, loc = node.func.attr if isinstance(node.func, ast.Attribute) else "", frame.loc(node)
+    if not isinstance(owner, Row) or f"torch.{name}" not in FUNCTIONS or node.keywords:
+        return method(state, owner, name, given, loc)
+
+    def of_items(items: Sequence[Value | Record]) -> Value | Record:
+        return numeric(state, call(state, f"torch.{name}", items, (*frame.path, place(node)), loc), loc)
+
+    return combined(state, [owner, *given], of_items, loc)
+
+
+def refuse_condition(state: State, found: Operand, loc: Location) -> None:
+    """Refuse a tensor where a condition is needed, and a comparison of rows: a tensor in it lacks indices."""
+    if isinstance(found, View) and found.rank and found.tensor not in state.lists:
+        name = found.tensor.name
+        advice = f"index it; whether an optional one is there asks `{name} is not None`"
+        raise error("BW102", f"`{name}` is a tensor here, not a condition", loc, advice)
+    if isinstance(found, Row):
+        for slab in found.reads:
+            fixed = tuple(axis for axis in slab.axes if not isinstance(axis, Along))
+            scalar(state, View(slab.tensor, fixed, indexed=True), loc)
