@@ -208,7 +208,7 @@ def test_a_number_in_a_loop_for_a_name_of_something_else_is_refused(before: str,
 @pytest.mark.parametrize(
     "condition",
     [
-        "(n := x[i]) > 1 and (m := n * 2) < 100",
+        "(n := x[i]) > 1 or (m := n * 2) < 100",
         "1 < x[i] < (m := x[i] * 2)",
         "(1 if x[i] > 1 else (m := x[i] * 2)) > 0",
     ],
