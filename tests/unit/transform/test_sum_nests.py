@@ -1,4 +1,4 @@
-"""What is a nest around one sum, and which integers of it are written as sums."""
+"""What is a nest around one sum, which sums of a loop are apart, and which integers are written as sums."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Assign, Expression, For, If, Symbol
 from brickwork.transform.residues import SumNest, simplified, sum_nest
+from brickwork.transform.sums_apart import sums_of
 from support.lowering import memory, numbers
 from support.scheduling import kernel_of, loops_of
 
@@ -115,6 +116,40 @@ def test_a_nest_begins_with_a_loop_and_has_a_sum_behind_what_it_assigns() -> Non
 def test_what_an_element_has_moved_has_no_limit() -> None:
     assert limits_of(plain)["q"] == 4
     assert "q" not in limits_of(moved_by_an_element)
+
+
+def of_one_value(x: Tensor, y: Tensor, e: Tensor) -> None:
+    s, t = 0.0, 0.0
+    for k in range(x.shape[1]):
+        v = x[0, k] * 2.0
+        s += v * x[1, k]
+        t += v * x[2, k]
+    y[0], y[1] = s, t
+
+
+def of_two_values(x: Tensor, y: Tensor, e: Tensor) -> None:
+    s, t = 0.0, 0.0
+    for k in range(x.shape[1]):
+        v = x[0, k] * 2.0
+        s += v * x[1, k]
+        v = x[3, k] * 3.0
+        t += v * x[2, k]
+    y[0], y[1] = s, t
+
+
+def of_the_value_before(x: Tensor, y: Tensor, e: Tensor) -> None:
+    s, v = 0.0, 1.0
+    for k in range(x.shape[1]):
+        s += v * x[1, k]
+        v = x[0, k] * 2.0
+    y[0] = s
+
+
+@pytest.mark.parametrize(("function", "parts"), [(of_one_value, 2), (of_two_values, 0), (of_the_value_before, 0)])
+def test_sums_are_apart_where_each_iteration_has_one_value(function: Callable[..., object], parts: int) -> None:
+    """As the frontend writes them: later passes give each value a variable of its own."""
+    loop = loops_of(kernel_of(function, X, Y, E))["k"]
+    assert len(sums_of(loop)) == parts
 
 
 K, M = Symbol("k", 1, INT64), Symbol("m", 2, INT64)
