@@ -7,8 +7,8 @@ import pytest
 from brickwork.analysis import races
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.isl import Solver
-from brickwork.analysis.races import Facts, may_meet
-from brickwork.analysis.verdicts import Bound, ConflictKind
+from brickwork.analysis.races import Facts, are_separated, may_meet
+from brickwork.analysis.verdicts import Bound, BoundVerdict, ConflictKind
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.nodes import Break, Local, Read, Tensor, TensorType
@@ -523,3 +523,31 @@ def test_bounds_of_minima_are_known_without_a_choice_for_each(name, beyond):
 
     assert is_apart(1 if name == "minimum" else 0)
     assert not is_apart(0 if name == "minimum" else 1)
+
+
+def test_the_quick_rule_sees_what_is_always_ahead():
+    k = KERNEL.scalar("k")
+
+    def apart(far):
+        nest = KERNEL.loop(I, k, KERNEL.loop(J, 8, put(value(J)), put(apply("add", J, far))))
+        analysis = analyse(KERNEL.kernel(nest))
+        facts = Facts(analysis.model, Solver(), analysis.bounds)
+        first, second = analysis.accesses
+        return {are_separated(facts, first.loops[0], *pair) for pair in ((first, second), (second, first))}
+
+    assert apart(8) == {True}
+    assert apart(7) == {False}
+
+
+def test_answers_of_the_quick_rule_hold_under_their_conditions():
+    """x[i * k + j] with 8 numbers j: apart where one of two accesses is made for k >= 8 alone."""
+    k = KERNEL.scalar("k")
+    index = apply("add", apply("mul", I, k), J)
+    guarded = KERNEL.branch(apply("ge", k, 8), (put(index),))
+    analysis = analyse(KERNEL.kernel(KERNEL.loop(I, 8, KERNEL.loop(J, 8, guarded, put(index)))))
+    under, plain = analysis.accesses
+    loop = under.loops[0]
+    for pair in ((under, plain), (plain, under)):
+        facts = Facts(analysis.model, Solver(), {key: BoundVerdict(Bound.PROVED) for key in analysis.bounds})
+        assert are_separated(facts, loop, *pair)
+        assert not are_separated(facts, loop, plain, plain)
