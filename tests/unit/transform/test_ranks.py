@@ -280,7 +280,26 @@ def last_value(key: torch.Tensor, x: torch.Tensor, count: torch.Tensor, out: tor
     count[0] = place
 
 
+def keys_by_places(key: torch.Tensor, x: torch.Tensor, count: torch.Tensor, out: torch.Tensor) -> None:
+    """Let what was counted say the next key."""
+    for i in range(len(key)):
+        place = count[key[i]]
+        count[key[i]] += 1
+        key[(i + 1) % len(key)] = place % 5
+        out[i] = place
+
+
+def counted_and_raised(key: torch.Tensor, x: torch.Tensor, count: torch.Tensor, out: torch.Tensor) -> None:
+    for i in range(len(key)):
+        place = count[key[i]]
+        count[key[i]] += 1
+        count[(key[i] + 1) % 5] = max(count[(key[i] + 1) % 5], i)
+        out[i] = place
+
+
 OTHERS = [
+    keys_by_places,
+    counted_and_raised,
     from_both_ends_on,
     kept_at_both_ends,
     full,
