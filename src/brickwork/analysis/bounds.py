@@ -36,6 +36,8 @@ from brickwork.records import dataclass
 
 GUARD_LIMIT = 16
 """Comparisons in a guard beyond which checking is thought cheaper."""
+SIZES_TRIED = (1, 2, 100)
+"""Sizes for some of which a guard has to hold: literal ones, one by one, and one that is none of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +307,8 @@ def _usable(model: Model, proof: Proof) -> Proof | None:
     polynomials = [part.polynomial for choices in proof.needed for part in choices]
     if len(polynomials) > GUARD_LIMIT or any(map(_is_about_types, polynomials)):
         return None
+    if not all(any(map(_may_hold, choices)) for choices in proof.needed):
+        return None
     return proof if all(_fits_when_tested(model, item) for item in polynomials) else None
 
 
@@ -326,6 +330,21 @@ def _is_possible(comparison: Comparison) -> bool:
         return False
     interval = interval_of(comparison.polynomial, {})
     return interval.high is None or interval.high >= 0
+
+
+def _may_hold(comparison: Comparison) -> bool:
+    """Whether a comparison of sizes with products of sizes holds for some of those tried: `n > n * n` never does."""
+    atoms = [*comparison.polynomial.atoms()]
+    if len(atoms) > len(SIZES_TRIED) or comparison.polynomial.is_affine or not all(map(_is_size, atoms)):
+        return True
+    return any(
+        comparison.polynomial.substitute(dict(zip(atoms, map(number, sizes), strict=True))).constant >= 0
+        for sizes in product(SIZES_TRIED, repeat=len(atoms))
+    )
+
+
+def _is_size(atom: Atom) -> bool:
+    return isinstance(atom, SizeAtom)
 
 
 def _is_about_few(comparison: Comparison) -> bool:

@@ -134,6 +134,14 @@ def test_what_some_iterations_read_from_memory_is_checked(first):
     assert [verdict.bound for verdict in verdicts(kernel, "y")] == [Bound.CHECKED]
 
 
+def test_a_guard_that_no_size_satisfies_is_none():
+    make = KernelBuilder()
+    x, i = make.tensor("x", 1), make.symbol("i")
+    beyond = apply("add", apply("mul", size(x, 0), size(x, 0)), build.read(i))
+    kernel = make.kernel(make.loop(i, size(x, 0), make.store(x, (beyond,), build.constant(1.0, FLOAT32))))
+    assert [verdict.bound for verdict in verdicts(kernel, "x")] == [Bound.CHECKED]
+
+
 def test_a_byte_as_index_is_guarded_by_the_size_of_the_table():
     make = KernelBuilder()
     x, index, y, i = make.tensor("x", 1), make.tensor("index", 1, UINT8), make.tensor("y", 1), make.symbol("i")
