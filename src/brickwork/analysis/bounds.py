@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import product
 from typing import TypeAlias
 
-from brickwork.analysis.corners import lower_corner, without_floors, without_quotients
+from brickwork.analysis.corners import lower_corner, without_floors, without_index_floors, without_quotients
 from brickwork.analysis.extremes import guard_of_extremes
 from brickwork.analysis.formula import Comparison, Formula, at_least, either, negate
 from brickwork.analysis.isl import Solver
@@ -78,8 +78,8 @@ def _bound_unguarded(model: Model, solver: Solver, access: Access, axis: Axis, p
             proofs[key] = Proof(()) if _is_certain(model, solver, access, goal) else None
         return proofs[key] is not None
 
-    natural = is_certain(_goal(axis, negative=True))
-    if is_certain(_goal(axis, negative=False)):
+    natural = is_certain(_goal(model, axis, negative=True))
+    if is_certain(_goal(model, axis, negative=False)):
         if natural:
             return BoundVerdict(Bound.PROVED)
         if axis.wraps and is_certain(axis.value + axis.size):
@@ -88,8 +88,8 @@ def _bound_unguarded(model: Model, solver: Solver, access: Access, axis: Axis, p
 
 
 def _bound_axis(model: Model, solver: Solver, access: Access, axis: Axis, proofs: Proofs) -> BoundVerdict:
-    below = _prove(model, solver, access, _goal(axis, negative=True), proofs)
-    above = _prove(model, solver, access, _goal(axis, negative=False), proofs)
+    below = _prove(model, solver, access, _goal(model, axis, negative=True), proofs)
+    above = _prove(model, solver, access, _goal(model, axis, negative=False), proofs)
     if above is not None:
         # An index that moves with a loop is hardly meant to count from the end for some arguments only.
         moves = any(isinstance(atom, IndexAtom) for atom in axis.value.atoms())
@@ -238,9 +238,9 @@ def _is_never_missed(model: Model, solver: Solver, access: Access, goal: Polynom
     return bound not in (None, goal) and solver.feasible(_wrongs(model, access, bound)) is False
 
 
-def _goal(axis: Axis, *, negative: bool) -> Polynomial:
+def _goal(model: Model, axis: Axis, *, negative: bool) -> Polynomial:
     """Return what has to be at least 0."""
-    return axis.value if negative else axis.size - axis.value - number(1)
+    return without_index_floors(model, axis.value if negative else axis.size - axis.value - number(1))
 
 
 def _is_implied(model: Model, access: Access, goal: Polynomial, corner: Polynomial | None) -> bool:

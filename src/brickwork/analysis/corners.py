@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from brickwork.analysis.polyhedral_model import Floor, Loop, Model, is_parameter
 from brickwork.analysis.polynomial import (
@@ -35,7 +36,11 @@ def lower_corner(
     for loop in reversed(loops):
         factor = cofactor(goal, loop.atom)
         if factor is None:
-            return None
+            extreme = _turning(model, loops, loop, goal)
+            if extreme is None:
+                return None
+            goal = goal.substitute({loop.atom: extreme})
+            continue
         if not factor.terms:
             continue
         if model.is_natural(factor):
@@ -50,6 +55,48 @@ def lower_corner(
             return None
         goal = goal.substitute({loop.atom: extreme})
     return _without_unknowns(model, without_quotients(model, goal), kept)
+
+
+@legality
+def _turning(model: Model, loops: Sequence[Loop], loop: Loop, goal: Polynomial) -> Polynomial | None:
+    """Return where a polynomial of an index is least: at an end of the loop, if it never turns; None if it may.
+
+    What it gains from an iteration to the next says so, which is of a lower degree.
+    """
+    gain = goal.substitute({loop.atom: of_atom(loop.atom) + number(1)}) - goal
+    but_the_last = replace(loop, stop=loop.stop - number(1))
+    around = [but_the_last if other is loop else other for other in loops]
+    for sign, extreme in ((1, loop.start), (-1, loop.stop - number(1))):
+        least = lower_corner(model, around, gain.scale(sign))
+        if least is not None and model.is_natural(least):
+            return extreme
+    return None
+
+
+@legality
+def without_index_floors(model: Model, goal: Polynomial) -> Polynomial:
+    """Return what is at least 0 only where a goal is, without quotients by a number of products of indices.
+
+    `m + x // n` is at least 0 where `n * m + x` is, `m - x // n` where `n * m + n - 1 - x` is, and
+    `m + x // n - y // n` where `n * m + x - y` is.
+    """
+    origins = {atom: model.origins.get(atom) for atom in goal.atoms() if isinstance(atom, UnknownAtom)}
+    floors = {atom: origin for atom, origin in origins.items() if isinstance(origin, Floor) and not origin.remainder}
+    divisors = {origin.divisor for origin in floors.values()}
+    if len(divisors) != 1 or all(origin.dividend.is_affine for origin in floors.values()):
+        return goal
+    (divisor,), counted = divisors, 0
+    if not divisor.is_constant or divisor.constant < 1:
+        return goal
+    rest, dividends = goal, number(0)
+    for atom, origin in floors.items():
+        factor = cofactor(goal, atom)
+        if factor is None or factor not in {number(1), number(-1)}:
+            return goal
+        counted += factor == number(1)
+        rest -= of_atom(atom) * factor
+        dividends += origin.dividend * factor
+    return rest.scale(divisor.constant) + dividends - number((counted - 1) * (divisor.constant - 1))
 
 
 def _plainest(bound: Polynomial, parts: Sequence[Polynomial]) -> Polynomial:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TypeAlias
 
+from brickwork.analysis.ascending_rows import rows_ascend
 from brickwork.analysis.bounds import lower_corner
 from brickwork.analysis.delinearise import parts_of
 from brickwork.analysis.formula import (
@@ -186,6 +187,8 @@ def _steps_apart(
 ) -> bool:
     """Whether the loop's step in an index is greater than the reach of all that varies; without one, one is ahead."""
     step = cofactor(one[1], loop.atom)
+    if depth == loop.depth and one[1] == two[1] and rows_ascend(model, loop, *one):
+        return True
     if step is None or not _is_fixed(step.atoms(), depth):
         return False
     moves = step * of_atom(loop.atom)
