@@ -9,8 +9,6 @@ Where a row begins is no multiple of `i`, but what it is further on than the row
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from brickwork.analysis.corners import lower_corner
 from brickwork.analysis.polyhedral_model import Access, Floor, Loop, Model, depth_of
 from brickwork.analysis.polynomial import Atom, Polynomial, UnknownAtom, combine, number, of_atom
@@ -20,18 +18,14 @@ from brickwork.legality import legality
 @legality
 def rows_ascend(model: Model, loop: Loop, access: Access, index: Polynomial) -> bool:
     """Whether each iteration of a loop goes along places beyond those of the one before, as rows of a triangle do."""
-    gains = _gain(model, index, loop)
-    if gains is None or gains.is_constant:
-        return False
     inner = tuple(other for other in access.loops if other.depth > loop.depth)
-    kept = index.atoms() & model.origins.keys()
+    kept = [atom for atom in index.atoms() if depth_of(atom) <= loop.depth + 1]
     low, high = (lower_corner(model, inner, index.scale(sign), kept=kept) for sign in (1, -1))
     if low is None or high is None or any(depth_of(atom) > loop.depth + 1 for atom in low.atoms() | high.atoms()):
         return False
     if (gain := _gain(model, low, loop)) is None:
         return False
-    around = [replace(other, stop=other.stop - number(1)) if other is loop else other for other in access.loops]
-    leasts = [lower_corner(model, around, each) for each in (gain, low + gain + high - number(1))]
+    leasts = [lower_corner(model, access.loops, each) for each in (gain, low + gain + high - number(1))]
     return all(least is not None and model.is_natural(least) for least in leasts)
 
 

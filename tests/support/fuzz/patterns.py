@@ -409,6 +409,21 @@ def _flat(writer: Writer) -> None:
     writer.close(2)
 
 
+def _packed(writer: Writer) -> None:
+    """Rows of a triangle one after the other in an axis, as far as it goes; some have elements in common."""
+    pick = writer.scope.pick
+    target, source = some(writer, 1, written=True), some(writer, 1, 2)
+    if len(target.sizes) != 1:
+        writer.nest()
+        return
+    one = over(writer, source.sizes[0])
+    two = _until(writer, one, pick((0, 1, 1, 2)))
+    place = f"{one.text} * ({one.text} + 1) // {pick('2223')} + {two.text}"
+    writer.line(f"if {place} < {target.sizes[0].text}:")
+    writer.line(f"    {target.name}[{place}] {pick(('=', '+='))} {element(writer, source, [one, two])}")
+    writer.close(2)
+
+
 def _sweeps(writer: Writer) -> None:
     """Pairs along a row, as far apart as a level says, which doubles or halves; not all such pairs are apart."""
     pick, scope = writer.scope.pick, writer.scope
@@ -563,6 +578,7 @@ _PATTERNS: tuple[Callable[[Writer], None], ...] = (
     _counted,
     _counted,
     _flat,
+    _packed,
     _sweeps,
     _buffers,
     _borders,
