@@ -36,8 +36,6 @@ from brickwork.records import dataclass
 
 GUARD_LIMIT = 16
 """Comparisons in a guard beyond which checking is thought cheaper."""
-SIZES_TRIED = (1, 2, 100)
-"""Sizes for some of which a guard has to hold: literal ones, one by one, and one that is none of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,12 +332,12 @@ def _is_possible(comparison: Comparison) -> bool:
 
 def _may_hold(comparison: Comparison) -> bool:
     """Whether a comparison of sizes with products of sizes holds for some of those tried: `n > n * n` never does."""
-    atoms = [*comparison.polynomial.atoms()]
-    if len(atoms) > len(SIZES_TRIED) or comparison.polynomial.is_affine or not all(map(_is_size, atoms)):
+    atoms, tried = [*comparison.polynomial.atoms()], (1, 2, 100)
+    if len(atoms) > len(tried) or comparison.polynomial.is_affine or not all(map(_is_size, atoms)):
         return True
     return any(
         comparison.polynomial.substitute(dict(zip(atoms, map(number, sizes), strict=True))).constant >= 0
-        for sizes in product(SIZES_TRIED, repeat=len(atoms))
+        for sizes in product(tried, repeat=len(atoms))
     )
 
 

@@ -228,7 +228,6 @@ def test_a_quotient_by_an_argument_is_guarded_by_the_greatest():
     [
         lambda x, i, k: apply("floordiv", apply("sub", i, build.integer(3)), k),  # may be negative
         lambda x, i, k: apply("floordiv", apply("mul", i, k), size(x, 0)),
-        lambda x, i, k: apply("floordiv", apply("mul", apply("mul", i, i), i), k),  # may wrap
         lambda x, i, k: apply("floordiv", apply("bit_and", apply("mul", i, k), build.integer(7)), apply("mul", i, k)),
     ],
 )
@@ -236,6 +235,16 @@ def test_other_quotients_are_checked(index):
     kernel = copying(lambda x, y, i, k: index(x, i, k), extent=lambda x, y, k: size(y, 0))
     (verdict,) = verdicts(kernel, "x")
     assert verdict.bound is Bound.CHECKED
+
+
+def test_a_quotient_of_a_third_power_is_guarded_for_sizes_for_which_that_does_not_wrap():
+    def cubes(x, y, i, k):
+        return apply("floordiv", apply("mul", apply("mul", i, i), i), k)
+
+    kernel = copying(cubes, extent=lambda x, y, k: size(y, 0))
+    (verdict,) = verdicts(kernel, "x")
+    assert verdict.bound is Bound.GUARDED
+    assert "1048576 >= y.shape[0]" in map(spelled, analyse(kernel).assumptions)
 
 
 def test_a_quotient_of_any_number_makes_no_guard():
