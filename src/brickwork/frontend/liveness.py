@@ -71,8 +71,8 @@ class Liveness:
                 return self._turns(node.body, done | loads(node.test), after, NONE)
             case ast.Delete():
                 return after - frozenset(item.id for item in node.targets if isinstance(item, ast.Name))
-            case ast.AugAssign(target=ast.Name()):
-                return after | loads(node) | frozenset(stored(node))
+            case ast.AugAssign(target=ast.Name(id=name)):
+                return after | loads(node) | {name}
             case _:
                 return (after - frozenset(surely_stored(node))) | loads(node)
 

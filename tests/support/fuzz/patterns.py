@@ -431,23 +431,23 @@ def _sweeps(writer: Writer) -> None:
     size, most = array.sizes[-1], max(extent(array.sizes[-1]), 1)
     loops = [over(writer, each) for each in array.sizes[:-1]]
     form = pick(("for", "up", "down"))
-    writer.line({"for": f"for u in range({most.bit_length()}):", "up": "t = 1"}.get(form, f"t = {size.text} // 2"))
+    writer.line({"for": f"for u in range({most.bit_length()}):", "up": "far = 1"}.get(form, f"far = {size.text} // 2"))
     if form != "for":
-        writer.line(f"while t {pick(('< ' + size.text, '<= 3')) if form == 'up' else '> 0'}:")
+        writer.line(f"while far {pick(('< ' + size.text, '<= 3')) if form == 'up' else '> 0'}:")
     writer.level += 1
     if form == "for":
-        writer.line("t = 1 << u")
+        writer.line("far = 1 << u")
     bits = pick((True, False))
     end, last = (size.text, most) if bits else (f"{size.text} // 2", most // 2)
     pair = writer.open(Head(f"range({end})", below(last), last))
     low = pick(
-        (f"{pair.text} // t * 2 * t + {pair.text} % t",) * 3
-        + (f"{pair.text} // t * t + {pair.text} % t", f"{pair.text} ^ t")
+        (f"{pair.text} // far * 2 * far + {pair.text} % far",) * 3
+        + (f"{pair.text} // far * far + {pair.text} % far", f"{pair.text} ^ far")
     )
     low, way = (pair.text, pick("|+^")) if bits else (low, "+")
-    place, other = Whole(f"({low})", _ANY), Whole(f"({low} {way} {pick(('t', 't', 't', '1'))})", _ANY)
+    place, other = Whole(f"({low})", _ANY), Whole(f"({low} {way} {pick(('far', 'far', 'far', '1'))})", _ANY)
     one, two = (element(writer, array, [*loops, each]) for each in (place, other))
-    asked = (f"{pair.text} & t == 0", f"not {pair.text} & t", f"{pair.text} & 2 == 0")
+    asked = (f"{pair.text} & far == 0", f"not {pair.text} & far", f"{pair.text} & 2 == 0")
     guards, scope.guards = [*scope.guards, *((pick(asked),) if bits else ())], []
     if guards:
         writer.line(f"if {' and '.join(dict.fromkeys(guards))}:")
@@ -458,7 +458,7 @@ def _sweeps(writer: Writer) -> None:
     writer.level -= bool(guards)
     writer.close(1)
     if form != "for":
-        writer.line(pick(("t *= 2", "t = t << 1") if form == "up" else ("t //= 2", "t = t >> 1")))
+        writer.line(pick(("far *= 2", "far = far << 1") if form == "up" else ("far //= 2", "far = far >> 1")))
     writer.level -= 1
     writer.close(len(loops))
 

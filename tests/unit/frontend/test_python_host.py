@@ -67,6 +67,8 @@ def test_a_piece_is_a_definition_with_the_users_lines():
 @pytest.mark.parametrize(
     ("source", "entry"),
     [
+        ("s += sum(x[j] for j in y)", {"s", "x", "y", "sum"}),
+        ("s += (k := n) + k", {"s", "n", "k"}),
         ("b = a\na = 1", {"a"}),
         ("if c:\n    s = 1\nt = s", {"c", "s"}),
         ("for i in r:\n    s = i\nt = s", {"r", "s"}),
