@@ -75,7 +75,12 @@ class Inverse:
     everywhere: bool
 
     @property
+    def is_single(self) -> bool:
+        """Whether no loop over the iterations that reach an element has several."""
+        return all(each.is_single for each in self.terms)
+
+    @property
     def is_looked_for(self) -> bool:
         """Whether an element has one iteration at most, which is found by divisions by parameters."""
         divisors = [bound.divisor for each in self.terms for bound in (*each.lower, *each.upper)]
-        return all(each.is_single for each in self.terms) and not all(item.is_constant for item in divisors)
+        return self.is_single and not all(item.is_constant for item in divisors)

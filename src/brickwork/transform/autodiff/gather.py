@@ -255,7 +255,8 @@ class _Gatherer:
             for tensor, updates in found.items():
                 if tensor in result or self.stays(root, updates, depth):
                     continue
-                if (terms := self.terms(updates, depth, stored)) is None:
+                terms, single = self.terms(updates, depth, stored), self.separate.is_separate(updates, depth)
+                if terms is None or (single and not all(term.inverse.is_single for term in terms)):
                     continue
                 if len(updates) == 1 and all(term.inverse.is_looked_for for term in terms):
                     self.separate.single.add(updates[0].store.access)
