@@ -20,11 +20,10 @@ from support.gpu import moved, results_of, settle
 from support.tensors import copy
 
 BY_NAME = {program.name: program for program in PROGRAMS}
-ARGUMENT = "a maximum that notes its place is no reduction"
+
 WAVE = "diagonals of nests that are not rectangles, or that keep their indices"
 UNPROVED = {
     "nussinov": WAVE,
-    "viterbi": ARGUMENT,
 }
 
 

@@ -118,7 +118,11 @@ def choices(function: Callable[..., object]) -> list[If]:
     """Return the choices between a loop over `c` whose checks were tested before it and the one as it was."""
     program = program_of(function, memory([0.0], FLOAT64), memory([0], INT64), memory([0.0], FLOAT64))
     kernel = next(node.kernel for node in walk(scheduled(program).body) if isinstance(node, Launch))
-    found = [node for node in walk(kernel.body) if isinstance(node, If) and isinstance(node.then[0], For)]
+    found = [
+        node
+        for node in walk(kernel.body)
+        if isinstance(node, If) and isinstance(node.then[0], For) and not node.version
+    ]
     short = [node for node in found if (node.then[0].role, node.then[0].width) == (Role.VECTOR, 1)]
     return [node for node in found if node.then[0].index.name == "c" and node not in short]
 

@@ -6,7 +6,8 @@ import torch
 import brickwork as bw
 from brickwork.analysis.analyse import analyse
 from brickwork.diagnostics.errors import RaceError
-from brickwork.ir.dtypes import FLOAT64, INT8, INT64
+from brickwork.ir import build
+from brickwork.ir.dtypes import FLOAT16, FLOAT64, INT8, INT64, value_dtype
 from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import FLAT_ACCESS, Check, For, If, Launch, Role, Select, Store
 from brickwork.ir.walk import walk
@@ -214,11 +215,12 @@ def test_a_reduction_runs_in_chunks_and_lanes_of_a_fixed_number():
     assert all(node.reductions for node in loops(first).values())
 
 
-@pytest.mark.parametrize(("dtype", "promoted"), [(INT64, True), (INT8, False)])
+@pytest.mark.parametrize(("dtype", "promoted"), [(INT64, True), (INT8, True), (FLOAT16, False)])
 def test_an_accumulated_element_is_a_reduction_unless_each_store_rounds(dtype, promoted):
     make = KernelBuilder()
     x, y, i = make.tensor("x", 1), make.tensor("y", 1, dtype), make.symbol("i")
-    kernel = make.kernel(make.loop(i, size(x, 0), make.store(y, (0,), apply("mul", make.load(y, 0), 3))))
+    three = build.constant(3, value_dtype(dtype))
+    kernel = make.kernel(make.loop(i, size(x, 0), make.store(y, (0,), apply("mul", make.load(y, 0), three))))
     assert bool(schedule_kernel(kernel, AVX2).analysis.loops[i].reductions) is promoted
 
 

@@ -191,7 +191,7 @@ def windows(x: torch.Tensor, out: torch.Tensor) -> None:
     for j in range(x.shape[1]):
         s = 0.0
         for i in range(x.shape[0]):
-            for k in range(j // 2, min(j + 2, x.shape[1])):
+            for k in range(1, min(j + 2, x.shape[1])):
                 for m in range(j + 1):
                     s += x[i, k] * m
         out[j] = s
