@@ -27,7 +27,7 @@ from brickwork.analysis.atomic_updates import find_updates
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.races import Facts
 from brickwork.analysis.scalars import NONE, live_after_loops, live_before
-from brickwork.analysis.verdicts import Analysis
+from brickwork.analysis.verdicts import Analysis, Bound
 from brickwork.ir import build
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
@@ -58,7 +58,7 @@ from brickwork.transform.guard import guards
 from brickwork.transform.iteration_bounds import Ranges
 from brickwork.transform.nests_apart import Apart, Changed, Place, each_launch, in_branches, launches, worth_tiles
 from brickwork.transform.scratch import Names, copied
-from brickwork.transform.sums_apart import assigned_for, sums_of
+from brickwork.transform.sums_apart import assigned_for, sums_of, total_of
 
 APART = "_sums"
 """Ends the name of a kernel with a nest for each sum."""
@@ -186,14 +186,23 @@ class _Cutter:
         for statement in block:
             inner = (node.index for node in statements(statement) if isinstance(node, For))
             sums = sums_of(statement, frozenset[Symbol]().union(*(self.live[index] for index in inner)))
-            found = [self.is_contraction(item, block, place) for item in sums]
-            if len(sums) > 1 and any(found):
+            if len(sums) > 1 and self.is_worth_apart(sums, block, place):
                 result += sums
             elif isinstance(statement, For) and not sums:
                 result += self.loops(statement, place)
             else:
                 result.append(statement)
         return tuple(result)
+
+    def is_worth_apart(self, sums: Sequence[Statement], block: Block, place: Place) -> bool:
+        """Whether one of the variables of sums is left with contractions, and with what goes with fewer loops.
+
+        Of `s += a * b + c * d` nothing is gained if the second product takes as long as both do together.
+        """
+        found = [self.is_contraction(item, block, place) for item in sums]
+        short = [bool(self.needless((*assigned_for(item, block), item), place)) for item in sums]
+        rest = {total_of(item) for item, *ways in zip(sums, found, short, strict=True) if not any(ways)}
+        return any(way and total_of(item) not in rest for item, way in zip(sums, found, strict=True))
 
     def parts(self, block: Block, place: Place) -> list[Block]:
         """Return a block in parts, cut between loops of which one has a contraction in it, right after the first.
@@ -229,11 +238,18 @@ class _Cutter:
         if len(sums_of(statement)) != 1:
             return False
         (only,) = sums_of(statement)
+        if any(self.is_checked(node) for node in walk(only) if isinstance(node, Load)):
+            return False
         around = [item for loop in place.loops[:-1] for item in loop.body if isinstance(item, Assign)]
         ahead = (*around, *(item for item in block if isinstance(item, Assign)))
         worth = worth_tiles(ahead, only, place)
         self.worth += worth or ()
         return worth is not None
+
+    def is_checked(self, load: Load) -> bool:
+        """Whether each execution checks where an element is read, which no tile does."""
+        found = (self.facts.bounds.get((load.access, axis)) for axis in range(len(load.indices)))
+        return any(verdict is not None and verdict.bound is Bound.CHECKED for verdict in found)
 
     # ------------------------------------------------------------ legality
 
@@ -319,7 +335,7 @@ class _Cutter:
         """Return two parts of which the first one keeps a variable for the second, or that computes it again."""
         last = next(item for item in reversed(written) if symbol in assigned_symbols(item))
         known = self.known.fixed | {loop.index for loop in place.loops}
-        if isinstance(last, Assign) and effects(last.value).made_of(known):
+        if isinstance(last, Assign) and self.is_known(last.value, known):
             return before, (last, *after)
         if not any(isinstance(item, Assign) and item.symbol == symbol for item in before):
             raise _UncutError
@@ -341,6 +357,12 @@ class _Cutter:
             return node
 
         return before, tuple(rewrite(item, visit) for item in after)
+
+    @legality
+    def is_known(self, value: Expression, known: Collection[Symbol]) -> bool:
+        """Whether a value is the same if it is computed again: what it reads is known, and stored into nowhere."""
+        found = effects(value)
+        return not found.draws and found.reads <= frozenset(known) and not found.loads & self.changed
 
     def elements(self, place: Place, needless: frozenset[Symbol]) -> tuple[list[Expression], list[Expression]]:
         """Return the sizes of a tensor with an element for each iteration of some loops, and this one's indices.

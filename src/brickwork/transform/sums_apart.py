@@ -75,6 +75,12 @@ def assigned_for(statement: Statement, block: Sequence[Statement]) -> Block:
     return tuple(reversed(found))
 
 
+def total_of(statement: Statement) -> Symbol:
+    """Return the variable that a sum is added to."""
+    (symbol,) = assigned_symbols([_total(statement)])
+    return symbol
+
+
 def _alone(statement: Statement) -> Statement:
     """Return a sum without what it does not read."""
     match statement:

@@ -12,8 +12,9 @@ import pytest
 import torch
 
 import brickwork as bw
+from brickwork.ir.dtypes import INT64
 from brickwork.transform import nests_apart, separate_sums
-from support.lowering import numbers
+from support.lowering import memory, numbers
 from support.scheduling import same
 from support.sums_apart import apart
 
@@ -381,3 +382,41 @@ def test_variables_that_are_known_before_the_nest_go_with_no_loop() -> None:
 
 def test_draws_go_with_each_iteration() -> None:
     assert ("n_kept", 1) not in apart(norms_drawn, A, B)[1]
+
+
+def edges(a: Tensor, b: Tensor, at: Tensor) -> Tensor:
+    """The greatest sum of two products over neighbours, which elements say."""
+    out = torch.empty(a.shape[0], b.shape[0])
+    for i in range(a.shape[0]):
+        for j in range(b.shape[0]):
+            best = -math.inf
+            for m in range(at.shape[0]):
+                n = at[m]
+                s = 0.0
+                for k in range(a.shape[1]):
+                    s += b[j, k] * a[i, k] + b[j, k] * (a[n, k] - a[i, k])
+                best = max(best, s)
+            out[i, j] = best
+    return out
+
+
+def with_a_long_term(a: Tensor, b: Tensor) -> Tensor:
+    """One variable has a product that is none of a row by a column."""
+    out = torch.empty(a.shape[0], b.shape[0])
+    for i in range(a.shape[0]):
+        most = 0.0
+        for j in range(b.shape[0]):
+            s = 0.0
+            for k in range(a.shape[1]):
+                s += a[i, k] * b[j, k] + math.sin(a[i, k] + b[j, k]) * b[j, k]
+            most = max(most, s)
+            out[i, j] = s - most
+    return out
+
+
+def test_products_at_places_that_are_checked_stay() -> None:
+    assert apart(edges, A, B, memory([0, 2, 1], INT64)) == ([], [])
+
+
+def test_products_beside_a_longer_one_of_the_same_variable_stay() -> None:
+    assert apart(with_a_long_term, A, B) == ([], [])
