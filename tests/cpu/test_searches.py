@@ -69,3 +69,36 @@ def test_stores_beside_a_search_are_for_the_same_threads():
     loops = launched()
     assert [node.index.name for node in loops if node.role is Role.THREAD] == ["j"]
     assert [node.index.name for node in loops if node.role is Role.BLOCK] == ["i"]
+
+
+@bw.op("searches::elsewhere")
+def elsewhere(x: torch.Tensor) -> torch.Tensor:
+    """The search compares with an element that is not always at the place it notes."""
+    out = torch.zeros(1, dtype=torch.int64)
+    at = 0
+    for j in range(x.shape[0] - 5):
+        k = at + 5 if at < 3 else at
+        if x[j] < x[k]:
+            at = j
+    out[0] = at
+    return out
+
+
+@bw.op("searches::from_the_end")
+def from_the_end(x: torch.Tensor, at: int) -> torch.Tensor:
+    """Places count from the end for a while."""
+    out = torch.zeros(1, dtype=torch.int64)
+    for j in range(-3, x.shape[0]):
+        if x[j] < x[at]:
+            at = j
+    out[0] = at
+    return out
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_value_that_is_kept_is_the_one_compared_with(seed):
+    x = torch.rand(12, generator=torch.Generator().manual_seed(seed))
+    assert torch.equal(elsewhere(x), elsewhere.python(x))
+    assert torch.equal(from_the_end(x, 4), from_the_end.python(x, 4))
+    assert "joined by min" not in str(elsewhere.explain(x))
+    assert "joined by min" in str(from_the_end.explain(x, 4))

@@ -348,7 +348,7 @@ def _is_size(atom: Atom) -> bool:
 def _is_about_few(comparison: Comparison) -> bool:
     """Whether a comparison says of sizes alone that they are no greater than a number."""
     terms = comparison.polynomial.terms
-    return all(factor < 0 and all(isinstance(atom, SizeAtom) for atom in atoms) for atoms, factor in terms if atoms)
+    return all(factor < 0 and all(map(_is_size, atoms)) for atoms, factor in terms if atoms)
 
 
 def _negated(comparison: Comparison) -> tuple[Comparison, ...]:

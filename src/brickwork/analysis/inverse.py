@@ -41,7 +41,7 @@ from brickwork.records import dataclass
 
 ZERO, ONE = number(0), number(1)
 MOST_COMBINED = 16
-"""Pairs of a lower and an upper bound that bounds of the loops around are made of."""
+"""Pairs of a lower and an upper bound that bounds of the loops around are made of: a place with three digits has 16."""
 
 
 class _OpaqueError(Exception):

@@ -62,7 +62,7 @@ def test_places_of_extremes_have_their_values_kept(compare, mirrored):
 
 
 def test_values_are_of_any_elements_that_stay():
-    wrapped = build.select(op("lt", T, 0), op("add", T, 4), build.read(T))
+    wrapped = build.select(op("lt", T, 0), op("add", T, build.size(X, 0)), build.read(T))
     assert kept(*search(op("gt", load(X, J), load(X, wrapped)), before=(let(T, AT),)))
     assert kept(*search(op("gt", load(X, J), load(X, wrapped)), before=(let(T, AT),), first=-1))
     assert kept(*search(op("gt", op("abs", load(X, J)), op("abs", KEPT)), first=2))
@@ -82,6 +82,7 @@ def test_values_are_of_any_elements_that_stay():
         op("gt", load(FLAGS, J), load(FLAGS, AT)),
         op("logical_or", op("lt", J, 2), op("gt", load(X, J), KEPT)),
         op("gt", load(X, J), load(X, build.select(op("gt", AT, 0), build.read(AT), build.integer(0)))),
+        op("gt", load(X, J), load(X, build.select(op("lt", AT, 2), op("add", AT, 2), build.read(AT)))),
     ],
 )
 def test_other_conditions_are_left_as_they_are(condition):

@@ -16,10 +16,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from brickwork.analysis.searches import MIRRORED, same
+from brickwork.analysis.symbolic import as_written
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL
 from brickwork.ir.effects import effects
-from brickwork.ir.nodes import Apply, Assign, Block, Expression, For, If, Node, Read, Select, Statement, Symbol
+from brickwork.ir.nodes import Apply, Assign, Block, Expression, For, If, Load, Node, Statement, Symbol
 from brickwork.ir.walk import assigned_symbols, operands_of, rewrite, rewrite_statements, statements, substitute
 from brickwork.legality import legality
 from brickwork.transform.scratch import Names
@@ -62,21 +63,15 @@ def _sought(loop: For, place: int, choice: If, values: Mapping[Symbol, Expressio
             if at is None or value.dtype is BOOL or asks.loads & effects(loop.body).changes or not asks.loads:
                 continue
             alone = sum(isinstance(node, Assign) and node.symbol == at for node in statements(loop.body)) == 1
-            if alone and same(_plain(substitute(element, {at: index}), loop.index), found):
+            if alone and same(_as_written(substitute(element, {at: index})), _as_written(found)):
                 yield _with_best(loop, place, choice, (part, value, element), names)
 
 
-def _plain(value: Expression, index: Symbol) -> Expression:
-    """Return an expression in which a place that is not negative is told as it is."""
+def _as_written(value: Expression) -> Expression:
+    """Return an expression with its indices as the user wrote them: what is never negative wraps nowhere."""
 
     def visit(node: Node) -> Node:
-        match node:
-            case Select(
-                condition=Apply(operator=operator, operands=(Read(symbol=symbol), _)), otherwise=Read() as last
-            ):
-                return last if operator.name == "lt" and symbol == index == last.symbol else node
-            case _:
-                return node
+        return replace(node, indices=tuple(as_written(node))) if isinstance(node, Load) else node
 
     return rewrite(value, visit)
 
