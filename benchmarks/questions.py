@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks import first_call, gradients, launch, matmul, pad, sample, scaling, sin, streaming, timex
+from benchmarks import aten, first_call, gradients, launch, matmul, pad, sample, scaling, sin, streaming, timex
 from benchmarks.peers import registry
 from brickwork.bench.question import Parts, Question, Run, Suite
 
@@ -64,6 +64,11 @@ _ALL = (
         name="streaming",
         asks="How fast are loops that memory limits, such as a transpose, a softmax and a histogram?",
         tables=streaming.tables,
+    ),
+    Question(
+        name="aten",
+        asks="How fast are 63 operators of torch, written as plain loops, beside torch's own kernels?",
+        tables=aten.tables,
     ),
 )
 QUESTIONS = {question.name: question for question in _ALL}
