@@ -75,6 +75,9 @@ NOT_TUNED: dict[str, str] = {
     "analysis.polynomial:*": "limits that proofs rest on",
     "analysis.races:*": "parts of a formula",
     "analysis.sharding:*": "a marker",
+    "*:ONE": "the number one, as a formula",
+    "*:ZERO": "the number zero, as a formula",
+    "transform.borders:NOTHING": "the number zero, as a formula",
     "analysis.polyhedral_model:SMALL": "a limit that proofs rest on",
     "analysis.invariants:FAR": "a limit that proofs rest on",
     "analysis.invariants:NEAR": "a limit that proofs rest on",
@@ -82,11 +85,15 @@ NOT_TUNED: dict[str, str] = {
     "codegen.box_muller:*": "coefficients",
     "codegen.builder:*": "words of LLVM",
     "codegen.convention:*": "the layout of records",
+    "codegen.device:_*": "limits that proofs rest on",
+    "codegen.thread_iterations:_*": "limits that proofs rest on",
+    "codegen.narrowing:_*": "limits that proofs rest on",
     "codegen.device_trigonometry:*": "coefficients",
     "codegen.exponential:*": "coefficients",
     "codegen.failures:*": "the layout of records",
     "codegen.grid:MOST_BLOCKS": "a limit of CUDA",
     "codegen.grid:MOST_ROWS": "a limit of CUDA",
+    "codegen.grid:LONE_THREADS": "a limit of CUDA",
     "codegen.host_cuda:*": "the layout of records",
     "codegen.host_program:*": "the layout of records",
     "codegen.contraction:_INFINITE": "the bits of a number",
@@ -103,13 +110,19 @@ NOT_TUNED: dict[str, str] = {
     "transform.hoist_checks:MOST": "a limit of int64",
     "transform.hoist_checks:WHOLE": "a limit of int64",
     "transform.persistent:NUMBERS": "numbers of new symbols begin there",
+    "transform.persistent:MANY": "a limit of int64",
+    "transform.schedule.grid:DRAWN_LANES": "what a block of the random generator consists of",
+    "transform.schedule.panels:MOST_COLUMNS": "what vectors of neighbours can say",
     "transform.schedule.schedule:LANES_LIMIT": "bits of a mask",
     "transform.sums:SMALL": "a limit that proofs rest on",
     "transform.verbs.varying:MOST": "a limit of int64",
+    "transform.spelling:BEYOND": "a rank of operators",
     "transform.wavefront:FOREVER": "a limit of int64",
+    "transform.wavefront:ROOM": "a limit of int64",
+    "transform.wavefront:SLOPES": "directions of a grid",
 }
 """Constants, `module:NAME`, that are no choice that a measurement could change, and what they are instead."""
-TUNED_CONSTANTS = 168
+TUNED_CONSTANTS = 133
 """How many other numbers modules of these rooms name: a budget that may only fall. 10 are wanted."""
 TUNED_COMPARISONS = 13
 """How many comparisons there hold a literal beyond -2 ... 2: a budget that may only fall."""

@@ -44,7 +44,7 @@ def summed(g, k):
 
 @pytest.fixture
 def few_are_enough(monkeypatch):
-    monkeypatch.setattr(register_tile, "BUSY", 1)
+    monkeypatch.setattr(register_tile, "busy_threads", lambda _: 1)
 
 
 @pytest.mark.parametrize(("length", "batches"), in_turn([16, 20, 32, 48], [1, 9, 32], 2))

@@ -17,7 +17,7 @@ LENGTHS = [1, 16, 20, 32, 48, 100, 112]
 @pytest.fixture(autouse=True)
 def few_are_enough(monkeypatch, tmp_path):
     """Have tiles for nests of few iterations, too."""
-    monkeypatch.setattr(register_tile, "BUSY", 1)
+    monkeypatch.setattr(register_tile, "busy_threads", lambda _: 1)
     with config.override(cache_dir=str(tmp_path)):
         yield
 

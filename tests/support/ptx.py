@@ -14,14 +14,15 @@ import pytest
 
 from brickwork.codegen.builder import Module
 from brickwork.codegen.device import emit_device_kernel
-from brickwork.codegen.llvm import compile_device, device_functions
+from brickwork.codegen.llvm import compile_device
 from brickwork.codegen.rounding import SOURCE, Rounding
 from brickwork.diagnostics.errors import DeviceError, RaceError
 from brickwork.frontend.definition import Definition
 from brickwork.ir.nodes import For, Launch, Program
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import walk
-from brickwork.runtime.cuda_toolkit import find_libdevice, find_tool
+from brickwork.runtime.cuda_toolkit import find_tool
+from brickwork.runtime.libdevice import device_library
 from brickwork.target.target import Target
 from support.shared import define, lower, schedule_program
 from support.tensors import argument_type
@@ -69,13 +70,10 @@ def ptx_of(programs: Iterable[Program], target: Target, *, rounding: Rounding = 
         with suppress(RaceError):
             add_program(module, program, target, tiles=tiles)
     text = module.text()
-    library = None
-    if device_functions(text):
-        try:
-            library = find_libdevice().read_bytes()
-        except DeviceError as error:
-            pytest.skip(str(error))
-    return compile_device(text, target, library)
+    try:
+        return compile_device(text, target, device_library(text, target))
+    except DeviceError as error:
+        pytest.skip(str(error))
 
 
 def assemble(ptx: str, target: Target, folder: Path) -> dict[str, Assembled]:

@@ -17,13 +17,12 @@ from brickwork.ir.nodes import Block, Check, For, Kernel, Node, Role, Store, Whi
 from brickwork.ir.walk import statements
 from brickwork.records import dataclass
 from brickwork.transform.schedule.planner import has_fixed_bounds
+from brickwork.transform.schedule.register_tile import UNROLLED
 
 PARALLEL_THREADS = 256
 """Threads in a block of a kernel whose threads take an iteration (or `width` of them) each."""
 UNROLLED_THREADS = 128
 """The same where loops of an iteration are unrolled: it needs many registers, and may take longer than others."""
-TILE_UNROLLED = 16
-"""Loops of which so many iterations are written out are those of `transform/schedule/register_tile.py`."""
 TILE_BLOCKS = 4
 """Blocks with register tiles that a multiprocessor has room for: 128 registers for each thread."""
 MOST_THREADS = 512
@@ -88,7 +87,7 @@ class Grid:
         """Blocks that a multiprocessor is to have room for at once, which limits the registers of a thread; 1: any."""
         if self.tile is not None:
             return self.tile.blocks
-        tiled = any(isinstance(node, For) and node.unrolled >= TILE_UNROLLED for node in statements(self.body))
+        tiled = any(isinstance(node, For) and node.unrolled >= UNROLLED for node in statements(self.body))
         return TILE_BLOCKS if tiled and self.form is Form.PARALLEL else 1
 
     @property

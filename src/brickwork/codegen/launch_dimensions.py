@@ -40,7 +40,7 @@ COLUMNS_EACH = 16
 """Most steps of a row that a thread takes."""
 FEW_COLUMNS = 4
 """Rows of so few steps are for one thread each."""
-MANY_STEPS = 1 << 19
+MANY_STEPS = 2 * ENOUGH_THREADS
 """Steps of a grid for each that a thread takes: there are threads for the whole machine all the same."""
 
 Scalar: TypeAlias = Callable[[Expression], str]

@@ -26,8 +26,6 @@ _DECLARED = re.compile(rf"^declare .*@({PREFIX}\w+)\(", re.MULTILINE)
 _DEVICE_TRIPLE = "nvptx64-nvidia-cuda"
 _GROUPS = "wgmma"
 """Instructions that only the very GPUs of a capability have."""
-_EXTRACTED = 1 << 18
-"""Bitcode of so many bytes is the whole of libdevice."""
 
 
 def compile_module(text: str, target: Target) -> bytes:
@@ -69,7 +67,7 @@ def assembly(text: str, target: Target) -> str:
 
 
 def compile_device(text: str, target: Target, library: bytes | None) -> str:
-    """Return the PTX of a module of device kernels; `library` is libdevice, or what `extract` made of it.
+    """Return the PTX of a module of device kernels; `library` is what `extract` made of libdevice.
 
     Threads may make that of several kernels beside each other.
     """
@@ -123,7 +121,7 @@ def _library(library: bytes | None, names: Sequence[str], machine: Any, context:
         )
         raise DeviceError(msg)
     llvm = _binding()
-    module = llvm.parse_bitcode(library if len(library) < _EXTRACTED else extract(library, names), context)
+    module = llvm.parse_bitcode(library, context)
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
     return module

@@ -17,7 +17,6 @@ from brickwork.analysis.slope import slope
 from brickwork.codegen import memory
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.expressions import emit_all
-from brickwork.codegen.grid import TILE_UNROLLED
 from brickwork.codegen.lane_values import memory_type
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Assign, For, Load
@@ -25,6 +24,7 @@ from brickwork.ir.signature import ALIGNMENT
 from brickwork.ir.walk import assigned_symbols, read_symbols, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
+from brickwork.transform.schedule.register_tile import UNROLLED
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class Window:
 
 def windows(state: State, loop: For) -> list[Window]:
     """Return the windows of a loop that is unrolled; `state` is that of its first iteration."""
-    if loop.unrolled < TILE_UNROLLED or state.mask is not None:
+    if loop.unrolled < UNROLLED or state.mask is not None:
         return []
     if len(loop.body) > 1 or not all(isinstance(statement, Assign) for statement in loop.body):
         return []

@@ -38,12 +38,13 @@ from brickwork.ir.nodes import (
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, statements, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
+from brickwork.transform.privatise import ROOM
 from brickwork.transform.schedule.grid import UNROLLED_TOGETHER
 from brickwork.transform.sums import sum_of
 
 FEW = 16
 """Items of a short list: each iteration is tested to be one."""
-MOST = 64
+MOST = ROOM
 """Items of the longest list, which has just so many: a thread has 255 registers."""
 LENGTHS = ((FEW, False), (FEW, True), (MOST // 2, True), (MOST, True))
 """The lengths that have a version, and whether it is for lists of just so many items. Without tests of items, what they

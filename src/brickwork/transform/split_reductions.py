@@ -40,8 +40,9 @@ from brickwork.transform.host_device_partition import Partition
 from brickwork.transform.schedule.contract_loops import longest
 from brickwork.transform.schedule.lengths import by_axes
 from brickwork.transform.schedule.lockstep import runs_in_lockstep
-from brickwork.transform.schedule.register_tile import UNROLLED
+from brickwork.transform.schedule.register_tile import DEEPEST, UNROLLED
 from brickwork.transform.scratch import ONCE, Names, identity, joins
+from brickwork.transform.verbs.rfactor import MOST_PIECES, PIECE_UNIT
 from brickwork.transform.verbs.split import count_of, cut
 
 
@@ -63,13 +64,13 @@ class Limits:
 
 THREADS = Limits(few=1 << 17, least=64, unit=1, enough=1 << 20, most=4096)
 """Of nests whose iterations are for a thread each."""
-DEEP = Limits(few=1 << 15, least=4, unit=1, enough=1 << 20, most=4096)
+DEEP = replace(THREADS, few=1 << 15, least=DEEPEST)
 """Of such nests whose iterations accumulate in loops of loops."""
-TILES = Limits(few=1 << 18, least=DEEP.least, unit=1, enough=1 << 19, most=64, joined=Role.PARALLEL)
+TILES = replace(DEEP, few=1 << 18, enough=1 << 19, most=64, joined=Role.PARALLEL)
 """Of nests with register tiles that do: they are many, but of unequal length, and each is as long as several others."""
 TOGETHER = replace(TILES, few=DEEP.few, least=THREADS.least)
 """Of nests whose threads have iterations of an outer loop together, and accumulate in one loop."""
-BLOCKS = Limits(few=256, least=8192, unit=1024, enough=2048, most=1024)
+BLOCKS = Limits(few=256, least=8192, unit=PIECE_UNIT, enough=2048, most=MOST_PIECES)
 """Of nests whose iterations are for a block each, which accumulates in its threads."""
 WARPS = replace(BLOCKS, least=BLOCKS.least // WARP, unit=BLOCKS.unit // WARP)
 """Of such nests that accumulate in warps, whose threads share out what is inside."""

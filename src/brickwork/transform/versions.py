@@ -84,7 +84,7 @@ def _tiled(
     if not _is_easy(kernel, plain, known):
         return None
     schedule = tile_schedule(kernel.body, analysis, target, plain)
-    needed = None if schedule is None else tile_conditions(kernel.body, schedule)
+    needed = None if schedule is None else tile_conditions(kernel.body, schedule, target)
     if schedule is None or needed is None:
         return None
     flat = flat_conditions(kernel.body, analysis, schedule)
@@ -96,11 +96,11 @@ def _summed(
 ) -> Iterator[tuple[str, Schedule, tuple[Expression, ...]]]:
     """Yield schedules that share long sums out and what must hold for them; first that of rows that begin anywhere."""
     wide = sum_schedule(kernel.body, analysis, target, plain)
-    if wide is None or sum_conditions(kernel.body, wide, plain) is None:
+    if wide is None or sum_conditions(kernel.body, wide, plain, target) is None:
         return
     narrow = sum_schedule(kernel.body, analysis, target, plain, wide=False)
     for name, schedule in (("narrow sums", None if narrow == wide else narrow), ("sums", wide)):
-        needed = None if schedule is None else sum_conditions(kernel.body, schedule, plain)
+        needed = None if schedule is None else sum_conditions(kernel.body, schedule, plain, target)
         if schedule is not None and needed is not None:
             yield name, schedule, (*needed, *lane_conditions(kernel.body, analysis, schedule))
 

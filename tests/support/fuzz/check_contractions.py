@@ -23,7 +23,7 @@ import torch
 
 from brickwork.codegen.builder import Module
 from brickwork.codegen.device import emit_device_kernel
-from brickwork.codegen.llvm import compile_device, device_functions
+from brickwork.codegen.llvm import compile_device
 from brickwork.codegen.rounding import SOURCE
 from brickwork.config import config
 from brickwork.frontend.definition import Definition, define
@@ -31,7 +31,8 @@ from brickwork.frontend.lower import lower
 from brickwork.ir.nodes import For, Kernel, Launch, Program, Role
 from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
-from brickwork.runtime.cuda_toolkit import find_libdevice, find_tool
+from brickwork.runtime.cuda_toolkit import find_tool
+from brickwork.runtime.libdevice import device_library
 from brickwork.target import matrix
 from brickwork.target.cuda import cuda_target
 from brickwork.target.matrix import Form
@@ -192,7 +193,7 @@ def _assemble(kernel: Kernel, target: Target) -> None:
     module = Module(rounding=SOURCE)
     emit_device_kernel(module, kernel, target)
     text = module.text()
-    ptx = compile_device(text, target, find_libdevice().read_bytes() if device_functions(text) else None)
+    ptx = compile_device(text, target, device_library(text, target))
     machine = re.search(r"^\.target (\w+)", ptx, re.MULTILINE)
     command = [str(tool), "-v", "-c", f"-arch={machine[1] if machine else target.cpu}", "-o", os.devnull, "-"]
     said = subprocess.run(command, input=ptx, capture_output=True, text=True, check=False)

@@ -144,7 +144,7 @@ def _small_pieces() -> Generator[None]:
         patch.multiple(split_rows, EVEN=replace(few, unit=2), RAGGED=few, few_iterations=_one),
         patch.object(split_reductions, "DEEP", few),
         patch.object(split_reductions, "TILES", replace(few, joined=Role.PARALLEL)),
-        patch.object(register_tile, "BUSY", 1),
+        patch.object(register_tile, "busy_threads", lambda _: 1),
         patch.object(long_sums, "LONG", 2),
         patch.object(ranks, "UNROLLED", 2),
         patch.object(split_recurrences, "UNROLLED", 2),

@@ -13,7 +13,7 @@ from support.kernels import matrix_product
 from support.kernels_models import bags
 from support.layouts import product_of_rows_by_columns, products_of_rows
 from support.lowering import memory
-from unit.transform.test_grid import agree, kernels, pieces_of
+from unit.transform.test_grid import GPU, agree, kernels, pieces_of
 
 TILED = {"bind(j, grid, 8)", "unroll(i, 4, jam)"}
 """What lays the threads of a block over two loops."""
@@ -135,7 +135,7 @@ def test_rows_go_together_in_loops_in_another_order(monkeypatch):
 @pytest.mark.parametrize("rows", [1, 2, 5])
 @pytest.mark.parametrize("length", [16, 32, 48])
 def test_register_tiles_agree(rows, length, monkeypatch):
-    monkeypatch.setattr(register_tile, "BUSY", 1)
+    monkeypatch.setattr(register_tile, "busy_threads", lambda _: 1)
     w, k = memory(counting(2, length)), memory(counting(rows, 2, length))
     assert {"bind(t, grid, 4)", "unroll(b, 2, jam)"} <= {*verbs_of(timex, w, k, 0.5)}
     assert "unroll(u, 16)" in verbs_of(timex, w, k, 0.5)
@@ -154,7 +154,7 @@ def test_few_iterations_and_other_rows_have_no_register_tiles():
     assert turns(timex, w, k, 0.5) == {4, 16}
     conditions = [item.condition for item in walk(pieces_of(timex, w, k, 0.5)[1]) if isinstance(item, If)]
     numbers = {node.value for node in walk(conditions) if isinstance(node, Constant)}
-    assert {register_tile.BUSY * 2 * 16, 16} <= numbers
+    assert {register_tile.busy_threads(GPU) * 2 * 16, 16} <= numbers
 
 
 @pytest.mark.parametrize("item", [DTYPES["float64"], DTYPES["uint8"]])

@@ -24,8 +24,6 @@ from brickwork.transform.schedule.planner import trip_count, varies_with
 from brickwork.transform.schedule.schedule import Bind, Level, Reorder, Split, Verb, chunk_of
 from brickwork.transform.schedule.tile import is_cheap
 
-FEWEST_ROWS = 16
-"""Iterations of a loop that is known to have no more: less of each line would be used."""
 CACHED_ROWS = 64
 """Iterations of the loop with the lanes that is known to have no more: caches hold its lines without tiles."""
 
@@ -45,9 +43,11 @@ def find_tile(
         return None
     jumps = [item for item in inside if not is_cheap(item, (along,))]
     found = [node for node in nest if any(varies_with(item, node.index) and is_cheap(item, (node,)) for item in jumps)]
-    if not found or _has_at_most(found[-1], FEWEST_ROWS) or _has_at_most(along, CACHED_ROWS):
+    if not found or _has_at_most(along, CACHED_ROWS):
         return None
     least = min(item.tensor.type.dtype.size for item in inside)
+    if _has_at_most(found[-1], target.line_bytes // least):
+        return None  # Less of each line would be used.
     across, rest = found[-1], tuple(node.index for node in nest if node not in (along, found[-1]))
     tiles = chunk_of(across.index), chunk_of(along.index)
     return (

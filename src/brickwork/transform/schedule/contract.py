@@ -420,7 +420,7 @@ def contraction_versions(
                 yield name, schedule, tuple(dict.fromkeys(conditions))
                 other = replace(planner, tiled=True)
                 tiled = planned(other.block(block))
-                if tiled != schedule and (more := tile_conditions(block, tiled)) is not None:
+                if tiled != schedule and (more := tile_conditions(block, tiled, target)) is not None:
                     yield name, tiled, tuple(dict.fromkeys((*conditions, *more)))
             before.append(schedule)
 

@@ -21,11 +21,9 @@ from brickwork.target.target import Target
 from brickwork.transform.schedule.grid import GridPlanner
 from brickwork.transform.schedule.lengths import lengths_in
 from brickwork.transform.schedule.planner import JAMMED, NEIGHBOUR, access_cost, varies_with
-from brickwork.transform.schedule.register_tile import outermost
+from brickwork.transform.schedule.register_tile import busy_threads, outermost
 from brickwork.transform.schedule.schedule import Bind, Level, Reorder, Schedule, Unroll, Verb, planned
 
-FEW = 1 << 16
-"""Iterations of a nest that are too few for threads with one each, or with a tile."""
 LONG = 256
 """Iterations of an accumulating loop for a block of threads."""
 
@@ -78,8 +76,11 @@ def sum_schedule(
     return None if schedule == plain else schedule
 
 
-def sum_conditions(block: Block, schedule: Schedule, plain: Schedule) -> tuple[Expression, ...] | None:
-    """Return what must hold so that the sums which are shared out are few and long; None if that is not known."""
+def sum_conditions(block: Block, schedule: Schedule, plain: Schedule, target: Target) -> tuple[Expression, ...] | None:
+    """Return what must hold so that the sums which are shared out are few and long; None if that is not known.
+
+    They are few where threads with one each, or with a tile, would leave a GPU waiting.
+    """
     inner = assigned_symbols(block)
     found: dict[Expression, None] = {}
     for nest in outermost(block, schedule):
@@ -92,7 +93,7 @@ def sum_conditions(block: Block, schedule: Schedule, plain: Schedule) -> tuple[E
         if read_symbols(bounds) & inner:
             return None
         total = build.product([build.sub(node.stop, node.start) for node in band])
-        found[build.apply("le", total, build.integer(FEW))] = None
+        found[build.apply("le", total, build.integer(busy_threads(target)))] = None
         for node in summing:
             found[build.apply("ge", build.sub(node.stop, node.start), build.integer(LONG))] = None
     return tuple(found)

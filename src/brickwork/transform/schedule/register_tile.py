@@ -34,8 +34,6 @@ UNROLLED = 16
 """Iterations of an accumulating loop that are written out."""
 BYTES = range(2, 5)
 """Sizes of elements: larger ones would need more registers than a thread has, and of smaller ones a read has many."""
-BUSY = 1 << 16
-"""Threads with a tile each that keep a GPU busy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +116,12 @@ def tile_schedule(block: Block, analysis: Analysis, target: Target, plain: Sched
     return None if schedule == plain else schedule
 
 
-def tile_conditions(block: Block, schedule: Schedule) -> tuple[Expression, ...] | None:
+def busy_threads(target: Target) -> int:
+    """Return how many threads with a tile each keep a GPU busy: the registers of a tile leave room for so many."""
+    return target.threads // 4
+
+
+def tile_conditions(block: Block, schedule: Schedule, target: Target) -> tuple[Expression, ...] | None:
     """Return what must hold so that nests with tiles have enough of them, and read 16 bytes at once.
 
     None if that cannot be told before they are run.
@@ -139,7 +142,7 @@ def tile_conditions(block: Block, schedule: Schedule) -> tuple[Expression, ...] 
         for node in loops:
             if schedule.pieces(node.index) and node not in unrolled:
                 taken, total = taken * DEEPEST, build.mul(total, build.sub(node.stop, node.start))
-        found[build.apply("ge", total, build.integer(taken * BUSY))] = None
+        found[build.apply("ge", total, build.integer(taken * busy_threads(target)))] = None
         found.update(dict.fromkeys(_whole_rows(unrolled)))
     return tuple(found)
 
