@@ -11,7 +11,7 @@ import pytest
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, FLOAT32, INT64
 from brickwork.ir.interpret import run_kernel
-from brickwork.ir.nodes import Break, Load, Tensor, TensorType
+from brickwork.ir.nodes import Break, Continue, Load, Tensor, TensorType
 from brickwork.ir.walk import walk
 from brickwork.transform.canonical.best_values import with_best_values
 from brickwork.transform.scratch import names_of
@@ -108,6 +108,14 @@ def test_what_else_happens_to_places_or_elements_is_seen():
 def test_an_element_is_read_first_only_where_the_first_iteration_reads_it(first):
     block = (let(AT, 0), loop(J, 0, N, first, when(op("gt", load(X, J), KEPT), (let(AT, J),))), AFTER)
     assert with_best_values(block, names_of(block, 1)) == block
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_values_are_kept_with_their_places_where_branches_go_on(before):
+    better = op("gt", load(X, J), KEPT)
+    goes_on = when(load(FLAGS, J), (Continue(),))
+    then = (goes_on, let(AT, J)) if before else (let(AT, J), goes_on)
+    assert kept(let(AT, 0), loop(J, 0, N, when(better, (*then, store(Y, (1,), build.read(J))))), AFTER)
 
 
 def test_a_search_under_a_condition_reads_nothing_before():

@@ -51,7 +51,7 @@ def _kept(loop: For, names: Names) -> Block:
 def _sought(loop: For, place: int, choice: If, values: Mapping[Symbol, Expression], names: Names) -> Iterator[Block]:
     """Yield a loop that keeps the value which a branch compares with another one, at the place that it notes."""
     index, changing = build.read(loop.index), assigned_symbols(loop.body) | {loop.index}
-    noted = [item.symbol for item in choice.then if isinstance(item, Assign) and item.value == index]
+    noted = [item for item in choice.then if isinstance(item, Assign) and item.value == index]
     for part in operands_of(choice.condition, "logical_and"):
         if not isinstance(part, Apply) or part.operator.name not in MIRRORED:
             continue
@@ -59,12 +59,12 @@ def _sought(loop: For, place: int, choice: If, values: Mapping[Symbol, Expressio
             element, found = substitute(kept, values), substitute(value, values)
             asks = effects(element)
             own = asks.reads & changing
-            at = next((item for item in noted if {*own} == {item}), None)
-            if at is None or value.dtype is BOOL or asks.loads & effects(loop.body).changes or not asks.loads:
+            note = next((item for item in noted if {*own} == {item.symbol}), None)
+            if note is None or value.dtype is BOOL or asks.loads & effects(loop.body).changes or not asks.loads:
                 continue
-            alone = sum(isinstance(node, Assign) and node.symbol == at for node in statements(loop.body)) == 1
-            if alone and same(_as_written(substitute(element, {at: index})), _as_written(found)):
-                yield _with_best(loop, place, choice, (part, value, element), names)
+            alone = sum(isinstance(node, Assign) and node.symbol == note.symbol for node in statements(loop.body)) == 1
+            if alone and same(_as_written(substitute(element, {note.symbol: index})), _as_written(found)):
+                yield _with_best(loop, (place, choice, note), (part, value, element), names)
 
 
 def _as_written(value: Expression) -> Expression:
@@ -77,19 +77,21 @@ def _as_written(value: Expression) -> Expression:
 
 
 def _with_best(
-    loop: For, place: int, choice: If, compared: tuple[Apply, Expression, Expression], names: Names
+    loop: For, noted: tuple[int, If, Assign], compared: tuple[Apply, Expression, Expression], names: Names
 ) -> Block:
     """Return the loop with a value that is kept in place of the element, which is read before it."""
-    part, value, element = compared
+    (place, choice, note), (part, value, element) = noted, compared
     best, new = names.symbol("best", value.dtype), names.symbol("value", value.dtype)
     sides = tuple(build.read(new if side is value else best) for side in part.operands)
     better = replace(part, operands=sides)
     condition = rewrite(choice.condition, lambda node: better if node == part else node)
     keeps = Assign(symbol=best, value=build.read(new), loc=choice.loc)
+    # At once: what follows in the branch may go on with the next iteration.
+    then = tuple(each for item in choice.then for each in ((item, keeps) if item is note else (item,)))
     body = (
         *loop.body[:place],
         Assign(symbol=new, value=value, loc=choice.loc),
-        replace(choice, condition=condition, then=(*choice.then, keeps)),
+        replace(choice, condition=condition, then=then),
         *loop.body[place + 1 :],
     )
     some = build.apply("lt", loop.start, loop.stop)
