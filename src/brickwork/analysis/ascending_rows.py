@@ -20,9 +20,11 @@ def rows_ascend(model: Model, loop: Loop, access: Access, index: Polynomial) -> 
     """Whether each iteration of a loop goes along places beyond those of the one before, as rows of a triangle do."""
     inner = tuple(other for other in access.loops if other.depth > loop.depth)
     kept = [atom for atom in index.atoms() if depth_of(atom) <= loop.depth + 1]
-    low, high = (lower_corner(model, inner, index.scale(sign), kept=kept) for sign in (1, -1))
-    if low is None or high is None or any(depth_of(atom) > loop.depth + 1 for atom in low.atoms() | high.atoms()):
+    ends = (lower_corner(model, inner, index.scale(sign), kept=kept) for sign in (1, -1))
+    known = [end for end in ends if end is not None and all(depth_of(atom) <= loop.depth + 1 for atom in end.atoms())]
+    if len(known) < 2:
         return False
+    low, high = known
     if (gain := _gain(model, low, loop)) is None:
         return False
     leasts = [lower_corner(model, access.loops, each) for each in (gain, low + gain + high - number(1))]

@@ -95,7 +95,6 @@ def apart(loop: Loop, analysis: Analysis, solver: Solver, tensors: Collection[Te
 # ---------------------------------------------------------------- what an update is
 
 
-@legality
 def update_operator(loop: For, tensor: Tensor) -> Operator | None:
     """Return the operator by which a loop updates elements of a tensor, if it does nothing else with it.
 

@@ -80,7 +80,7 @@ def without_index_floors(model: Model, goal: Polynomial) -> Polynomial:
     `m + x // n` is at least 0 where `n * m + x` is, `m - x // n` where `n * m + n - 1 - x` is, and
     `m + x // n - y // n` where `n * m + x - y` is.
     """
-    origins = {atom: model.origins.get(atom) for atom in goal.atoms() if isinstance(atom, UnknownAtom)}
+    origins = {atom: model.origins.get(atom) for atom in goal.atoms()}
     floors = {atom: origin for atom, origin in origins.items() if isinstance(origin, Floor) and not origin.remainder}
     divisors = {origin.divisor for origin in floors.values()}
     if len(divisors) != 1 or all(origin.dividend.is_affine for origin in floors.values()):
@@ -91,7 +91,7 @@ def without_index_floors(model: Model, goal: Polynomial) -> Polynomial:
     rest, dividends = goal, number(0)
     for atom, origin in floors.items():
         factor = cofactor(goal, atom)
-        if factor is None or factor not in {number(1), number(-1)}:
+        if factor not in {number(1), number(-1)}:
             return goal
         counted += factor == number(1)
         rest -= of_atom(atom) * factor
@@ -127,14 +127,14 @@ def without_floors(model: Model, goal: Polynomial) -> Polynomial:
 
     `x // n` is `(x - rest) / n`, with a rest from 0 to n - 1: of `b - 2 * (x // 3)` comes `3 * b - 2 * x`.
     """
-    for atom in [atom for atom in goal.atoms() if isinstance(atom, UnknownAtom)]:
+    for atom in goal.atoms():
         factor, origin = cofactor(goal, atom), model.origins.get(atom)
         if not isinstance(origin, Floor) or origin.remainder or factor is None or not factor.is_constant:
             continue
         if origin.divisor.is_constant and origin.divisor.constant > 0:
-            rest = number(origin.divisor.constant - 1 if factor.constant > 0 else 0)
-            others = goal - of_atom(atom) * factor
-            goal = others.scale(origin.divisor.constant) + (origin.dividend - rest).scale(factor.constant)
+            divisor, times = origin.divisor.constant, factor.constant
+            most = number((divisor - 1) * max(times, 0))
+            goal = (goal - of_atom(atom) * factor).scale(divisor) + origin.dividend.scale(times) - most
     return goal
 
 

@@ -33,7 +33,7 @@ def examine_on_cuda(case: Case, folder: Path) -> Counter[str]:
         return seen
     expected = outcome(in_python(definition), case)
     seen[f"fails with {expected.failure.__name__}" if expected.failure else "succeeds"] += 1
-    agreed = agreed_outcome(case, program, expected, seen) if is_small(expected) else None
+    agreed = agreed_outcome(case, program, expected, seen) if is_small(expected, case) else None
     if agreed is None:
         return seen
     expected = agreed

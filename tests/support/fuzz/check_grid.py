@@ -68,7 +68,7 @@ def examine_in_pieces(case: Case, folder: Path, *, close: float = 0.0) -> Counte
         for name in {name for item in made for name in rewritten(before.get(item.source.name), item.source)}:
             seen[f"programs with {name}"] += 1
         expected = outcome(in_python(definition), case)
-        agreed = agreed_outcome(case, program, expected, seen) if is_small(expected) else None
+        agreed = agreed_outcome(case, program, expected, seen) if is_small(expected, case) else None
         if agreed is None:
             return seen
         expected = agreed

@@ -50,7 +50,7 @@ def examine_schedules(case: Case, folder: Path, *, compiled: bool = True) -> Cou
             return seen
         definition, program = prepared
         expected = outcome(in_python(definition), case)
-        agreed = agreed_outcome(case, program, expected, seen) if is_small(expected) else None
+        agreed = agreed_outcome(case, program, expected, seen) if is_small(expected, case) else None
         if agreed is None:
             return seen
         expected = agreed

@@ -19,6 +19,7 @@ from support.fuzz.lengths import of_lengths
 from support.fuzz.objects import Objects, use_objects
 from support.fuzz.patterns import pattern
 from support.fuzz.phrases import HELPERS, Phrases
+from support.fuzz.row_functions import use_row_functions
 from support.fuzz.scope import Array, Scope, Whole, extent, joined
 from support.fuzz.spaces import use_spaces
 from support.fuzz.writer import Writer
@@ -74,6 +75,7 @@ def case_of_seed(seed: int) -> Case:
     last = () if given is None else (given,)
     both = result is not None and scope.chance(0.3)
     keep_values(writer, seed)
+    use_row_functions(writer, seed)
     spaces = use_spaces(writer, seed)
     objects = use_objects(writer, seed)
     source_text = spaces + _with_pairs(_source(scope, writer.lines, objects, result, both=both, whole=whole), seed)

@@ -7,7 +7,7 @@ import pytest
 from brickwork.analysis import races
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.isl import Solver
-from brickwork.analysis.races import Facts, are_separated, may_meet
+from brickwork.analysis.races import Facts, are_separated, find_race, may_meet
 from brickwork.analysis.verdicts import Bound, BoundVerdict, ConflictKind
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, INT64
@@ -551,3 +551,39 @@ def test_answers_of_the_quick_rule_hold_under_their_conditions():
         facts = Facts(analysis.model, Solver(), {key: BoundVerdict(Bound.PROVED) for key in analysis.bounds})
         assert are_separated(facts, loop, *pair)
         assert not are_separated(facts, loop, plain, plain)
+
+
+def test_answers_of_the_quick_rule_hold_in_their_loops():
+    """The same, where one access is made in a loop that runs for k >= 8 alone."""
+    k, m = KERNEL.scalar("k"), KERNEL.symbol("m")
+    index = apply("add", apply("mul", I, k), J)
+    inner = KERNEL.loop(m, apply("sub", k, 7), put(index))
+    analysis = analyse(KERNEL.kernel(KERNEL.loop(I, 8, KERNEL.loop(J, 8, inner, put(index)))))
+    under, plain = analysis.accesses
+    loop = under.loops[0]
+    for pair in ((under, plain), (plain, under)):
+        facts = Facts(analysis.model, Solver(), {key: BoundVerdict(Bound.PROVED) for key in analysis.bounds})
+        assert are_separated(facts, loop, *pair)
+        assert not are_separated(facts, loop, plain, plain)
+
+
+def test_that_one_access_stays_ahead_says_nothing_of_the_other_way():
+    """x[i] stays behind x[i + 1] of a later iteration, which is what x[i + 1] meets."""
+    kernel = KERNEL.kernel(KERNEL.loop(I, 8, put(value(I)), KERNEL.store(X, (apply("add", I, 1),), value(I))))
+    analysis = analyse(kernel)
+    behind, ahead = analysis.accesses
+    for pair in ((behind, ahead), (ahead, behind)):
+        facts = Facts(analysis.model, Solver(), analysis.bounds)
+        assert may_meet(facts, behind.loops[0], *pair, depth=0) == (pair[0] is ahead)
+        assert find_race(facts, behind.loops[0], may_alias=False)
+
+
+@pytest.mark.parametrize("back", [False, True])
+@pytest.mark.parametrize("alone", [False, True])
+def test_accesses_that_meet_no_other_of_their_kind_may_meet_others(back, alone):
+    """x[p[i]] never meets itself; only if x[i] is said to be of its kind, it does not meet that."""
+    places, i = KERNEL.tensor("places", 1, INT64), KERNEL.symbol("i")
+    stores = [KERNEL.store(X, (KERNEL.load(places, i),), value(i)), KERNEL.store(X, (i,), value(i))]
+    kernel = KERNEL.kernel(KERNEL.loop(i, 8, *(stores[::-1] if back else stores)))
+    kernel = replace(kernel, alone=frozenset(store.access for store in stores[: 1 + alone]))
+    assert by_name(kernel)["i"].independent is alone

@@ -48,15 +48,16 @@ def _ended(loop: For, live: Symbols) -> For:
             case Assign(symbol=symbol, value=value) if symbol not in live and effects(value).plain:
                 known[symbol] = substitute(value, known)
             case If(condition=condition, then=(Break(),), otherwise=()):
-                ends = [_end(substitute(part, known), loop) for part in operands_of(condition, "logical_or")]
-                if None in ends:
+                parts = [*operands_of(condition, "logical_or")]
+                ends = [end for part in parts if (end := _end(substitute(part, known), loop)) is not None]
+                if len(ends) < len(parts):
                     break
                 for end in ends:
-                    stop = stop if end is None else build.apply("minimum", stop, end)
+                    stop = build.apply("minimum", stop, end)
                 body.remove(item)
             case _:
                 break
-    return loop if stop is loop.stop else replace(loop, stop=stop, body=tuple(body))
+    return replace(loop, stop=stop, body=tuple(body))
 
 
 @legality
