@@ -6,12 +6,14 @@ They are written as a person writes a reference who has read torch's documentati
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 from benchmarks.aten import layers, losses, moving, resampling, rows
 from benchmarks.aten.pair import Pair, Scale
-from benchmarks.lineup import paced
+from benchmarks.lineup import float32_convolutions, paced
 from brickwork import bench
 from brickwork.bench.question import Parts, Run
+from brickwork.bench.timers import Call
 
 __all__ = ["PAIRS", "Pair", "tables"]
 
@@ -27,28 +29,29 @@ def tables(run: Run) -> Parts:
 
 def forward(run: Run) -> bench.Table:
     """Measure each operator."""
-    return bench.compare(
-        lambda name: PAIRS[name].forward(run.device, _scale(run)),
-        run.pick(tuple(PAIRS), FEW),
-        "ms",
-        x_name="operator",
-        title="operators of torch as plain loops",
-        baseline="torch",
-        **paced(run, roofline=False),
-    )
+    return _measured(run, Pair.forward, run.pick((*PAIRS,), FEW), "operators of torch as plain loops")
 
 
 def backward(run: Run) -> bench.Table:
     """Measure each operator's backward pass alone."""
-    return bench.compare(
-        lambda name: PAIRS[name].backward(run.device, _scale(run)),
-        run.pick(tuple(name for name, pair in PAIRS.items() if pair.gradient), FEW),
-        "ms",
-        x_name="operator",
-        title="backward passes of operators of torch as plain loops",
-        baseline="torch",
-        **paced(run, roofline=False),
-    )
+    names = (*(name for name, pair in PAIRS.items() if pair.gradient),)
+    return _measured(run, Pair.backward, run.pick(names, FEW), "backward passes of operators of torch as plain loops")
+
+
+def _measured(
+    run: Run, calls: Callable[[Pair, str, Scale], dict[str, Call]], names: tuple[str, ...], title: str
+) -> bench.Table:
+    how = paced(run, roofline=False, check=False)  # A pair has compared its results before it is called.
+    with float32_convolutions():
+        return bench.compare(
+            lambda name: calls(PAIRS[name], run.device, _scale(run)),
+            names,
+            "ms",
+            x_name="operator",
+            title=title,
+            baseline="torch",
+            **how,
+        )
 
 
 def _scale(run: Run) -> Scale:

@@ -249,7 +249,6 @@ PAIRS = (
         lambda a, b, c: torch.cat([a, b, c], 1),
         lambda s, n: (s.normal(n, 1024), s.normal(n, 2048), s.normal(n, 512)),
         (4, 1024, 8192),
-        gradient=(0, 1, 2),
     ),
     Pair(
         embedding,

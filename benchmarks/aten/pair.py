@@ -24,7 +24,7 @@ class Pair:
     """An operator of torch, and the same as plain loops.
 
     `inputs` makes the arguments of both from a source and one of the numbers in `scales`. `gradient` has the positions
-    of the arguments whose gradients are measured.
+    of the arguments whose gradients are measured: not those of which torch makes a view and computes nothing.
     """
 
     ours: Callable[..., Any]

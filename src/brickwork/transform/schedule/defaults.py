@@ -160,7 +160,7 @@ class _Processor(Planner):
             yield self.in_lanes(chosen[0], self.width(chosen[0]))
             return
         order = self.order(band, chosen[0])
-        if order:
+        if order and lanes_pay(chosen[0], self.width(chosen[0]), self.analysis, band[-1]):
             yield Reorder(order)
             band = [*self.band(permute(loop, order))]
         vector = next(node for node in band if node.index == chosen[0].index)

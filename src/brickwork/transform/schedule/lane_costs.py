@@ -55,18 +55,22 @@ _EQUALITY = frozenset({"eq", "ne"})
 _COMPARISONS = _EQUALITY | {"lt", "le", "gt", "ge"}
 
 
-def lanes_pay(loop: For, width: int, analysis: Analysis) -> bool:
-    """Whether so many iterations of a loop take less time in lanes than one after the other."""
-    inside = [node for node in statements(loop.body) if isinstance(node, For | While)]
+def lanes_pay(loop: For, width: int, analysis: Analysis, innermost: For | None = None) -> bool:
+    """Whether so many iterations of a loop take less time in lanes than one after the other.
+
+    With `innermost`, the loop runs inside of those that it stands around now, of which that is the last.
+    """
+    body = loop.body if innermost is None else innermost.body
+    inside = [node for node in statements(body) if isinstance(node, For | While)]
     alone = [node for node in inside if _ends_alone(node)]
     if alone:
         return all(_waits_little(node, width) for node in alone)
     if inside:
-        one, lane = _times(loop, loop, width, analysis)
+        one, lane = _times(innermost or loop, loop, width, analysis)
         return lane < one
-    apart = _apart(loop, loop, analysis)
-    masks = MASK * sum(isinstance(node, If) for node in statements(loop.body)) / width
-    return not apart or work(loop.body) >= apart + masks
+    apart = _apart(innermost or loop, loop, analysis)
+    masks = MASK * sum(isinstance(node, If) for node in statements(body)) / width
+    return not apart or work(body) >= apart + masks
 
 
 def _times(loop: For, lanes: For, width: int, analysis: Analysis) -> tuple[float, float]:
