@@ -45,6 +45,7 @@ def _size(writer: Writer) -> Whole:
             p,
             _number("a.shape[1]", wide),
             _number("(abs(m) % 4 + 1)", abs(number) % 4 + 1),
+            _number("m", number) if number > 0 else n,
             _number("((n + 1) // 2)", (long + 1) // 2),
             _number("(2 * p + 1)", 2 * wide + 1),
             _number("2", 2),
@@ -59,10 +60,15 @@ def _flat(writer: Writer) -> None:
     sizes = [_size(writer) for _ in range(pick((2, 2, 3)))]
     if prod(map(extent, sizes)) > ITERATIONS:
         sizes = [scope.wholes[0], _number("2", 2)]
-    total = _number(" * ".join(size.text for size in sizes), prod(map(extent, sizes)))
+    factors, first = sizes, extent(sizes[0])
+    if ends_early := chance(0.25):
+        factors = [_size(writer), *sizes[2:]]
+        first = -(-extent(factors[0]) // max(extent(sizes[1]), 1))
+    total = _number(" * ".join(size.text for size in factors), prod(map(extent, factors)))
     flat = over(writer, total)
-    digits = [Whole(f"q{next(writer.numbers)}", below(extent(size))) for size in sizes]
-    _digits(writer, flat, digits, sizes)
+    extents = [first, *map(extent, sizes[1:])]
+    digits = [Whole(f"q{next(writer.numbers)}", below(each)) for each in extents]
+    _digits(writer, flat, digits, sizes, "quotients" if ends_early else "")
     if chance(0.2):
         digits = [*digits[:-1], digits[-1].shifted(pick((-1, 1)))]
     target, source = some(writer, 1, 2, 3, written=True), some(writer, 1, 2, 3)
@@ -81,9 +87,9 @@ def _flat(writer: Writer) -> None:
     writer.close(1)
 
 
-def _digits(writer: Writer, flat: Whole, digits: Sequence[Whole], sizes: Sequence[Whole]) -> None:
-    """Write what gives the digits of a flat index, the last of which goes fastest."""
-    form = writer.scope.pick(("quotients", "quotients", "steps", "divmod", "rests"))
+def _digits(writer: Writer, flat: Whole, digits: Sequence[Whole], sizes: Sequence[Whole], form: str = "") -> None:
+    """Write what gives the digits of a flat index, the last of which goes fastest; the first may have more values."""
+    form = form or writer.scope.pick(("quotients", "quotients", "steps", "divmod", "rests"))
     if form == "quotients":
         for place, (digit, size) in enumerate(zip(digits, sizes, strict=True)):
             inner = [each.text for each in sizes[place + 1 :]]

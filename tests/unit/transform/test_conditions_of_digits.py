@@ -81,6 +81,38 @@ def lesser(x: Tensor, y: Tensor, n: int) -> None:
     filled(y, min(x.shape[0], n), min(x.shape[1], n))
 
 
+def more_than_an_axis(x: Tensor, y: Tensor) -> None:
+    filled(y, x.shape[1] - x.shape[0], x.shape[1] - 2)
+
+
+def ends_early(x: Tensor, y: Tensor, n: int) -> None:
+    for index in range(x.shape[0] * x.shape[1]):
+        row, column = index // x.shape[1] % n, index % x.shape[1]
+        y[abs(index // (n * x.shape[1])), 10 * abs(row) + column] += 1 + row + 10 * (index // (x.shape[1] * n))
+
+
+def ends_early_at_a_size(x: Tensor, y: Tensor, rows: int, z: Tensor) -> None:
+    for index in range(rows):
+        y[index // z.shape[1], index % z.shape[1]] += 1 + index % z.shape[1]
+
+
+def ends_early_and_whole(x: Tensor, y: Tensor, n: int) -> None:
+    for index in range(x.shape[0]):
+        y[index // n, index % n] += index
+
+
+def ends_early_twice(x: Tensor, y: Tensor, n: int, m: int) -> None:
+    for index in range(x.shape[0]):
+        y[index // n // m, index % m] += index // n
+
+
+def changing_in_the_kernel(x: Tensor, y: Tensor, n: int) -> None:
+    for _ in range(2):
+        for index in range(x.shape[0] * n):
+            y[index // n, index % n] += 1
+        n += 1
+
+
 def negative_literals(x: Tensor, y: Tensor) -> None:
     filled(y, -3, -5)
 
@@ -145,6 +177,8 @@ def over_what_is_made(x: Tensor, y: Tensor, side: int) -> None:
 
 TWO = ["index", "index"]
 FLAT = ["index"]
+ASKED = [*TWO, "index"]
+"""The nest where radices are positive, and the loop as it was where one is not."""
 PROGRAMS = [
     (halves, (), TWO),
     (more_than_a_size, (), TWO),
@@ -163,11 +197,27 @@ PROGRAMS = [
     (parts_of_an_argument, (-2,), FLAT),
     (parts_of_a_negative_number, (), FLAT),
     (halves_of_an_argument, (-4,), FLAT),
-    (differences, (), FLAT),
-    (less_than_a_size, (), FLAT),
-    (sums_with_an_argument, (-6,), FLAT),
-    (greater_of_arguments, (-2, -3), FLAT),
-    (lesser, (-2,), FLAT),
+    (differences, (), ASKED),
+    (less_than_a_size, (), ASKED),
+    (sums_with_an_argument, (-6,), ASKED),
+    (greater_of_arguments, (-2, -3), ASKED),
+    (lesser, (-2,), ASKED),
+    (more_than_an_axis, (), ASKED),
+    (sums_with_an_argument, (-4,), ASKED),
+    (sums_with_an_argument, (-3,), ASKED),
+    (sums_with_an_argument, (2,), ASKED),
+    (greater_of_arguments, (2, -3), ASKED),
+    (lesser, (3,), ASKED),
+    (lesser, (0,), ASKED),
+    *((ends_early, (n,), ["index", "row", "column", "index"]) for n in (1, 2, 3, 4, 5, -1, -3, 2**31, 2**40)),
+    *(
+        (ends_early_at_a_size, (rows, numbers(rows, columns)), [*TWO, "index"])
+        for rows in (1, 4)
+        for columns in (1, 3, 4)
+    ),
+    (ends_early_and_whole, (2,), FLAT),
+    (ends_early_twice, (2, 2), FLAT),
+    (changing_in_the_kernel, (2,), ["_", "index"]),
     (negative_literals, (), FLAT),
     (read_from_memory, (memory([2], INT64),), TWO),
     (by_its_own_digit, (), TWO),

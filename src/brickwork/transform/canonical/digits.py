@@ -8,18 +8,27 @@
 
 That is how kernels of CUDA are written. Iterations keep their order. The analyses then see independent loops, gradients
 are gathered, and no thread divides. The index itself, if it is used beside its digits, is computed of them.
+
+The first digit may end early, with a part of the second's values:
+
+    for index in range(N * W):                  for b in range(ceil(N / C)):
+        b = index // (C * W)          ->            for c in range(min(C, N - b * C)):
+        c = index // W % C                              for w in range(W):
+
 Invariant: the radices are sizes, or numbers that are not negative, and their product is the number of iterations, so an
-iteration runs only where none of them is 0.
+iteration runs only where none of them is 0. Of others it is asked whether they are positive; the loop stays beside.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
+from brickwork.analysis.polynomial import SCALAR_LIMIT
 from brickwork.ir import build
+from brickwork.ir.dtypes import INT64
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Apply,
@@ -39,7 +48,8 @@ from brickwork.ir.nodes import (
 from brickwork.ir.walk import assigned_symbols, operands_of, read_counts, rebuild, rewrite_statements, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
-from brickwork.transform.scratch import Names
+from brickwork.transform.guard import conjunction, with_guard
+from brickwork.transform.scratch import Names, copied
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +75,8 @@ class _Product:
 
 
 ONE = _Product()
+_TOTAL = frozenset({"add", "sub", "mul", "minimum", "maximum"})
+"""Operators that integers always have a result of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +92,7 @@ WHOLE = _Digits()
 
 def nests_of_digits(block: Block, facts: Iterable[Expression], names: Names, kept: Iterable[str] = ()) -> Block:
     """Return the body of a kernel with nests in place of flat loops, but for those whose names are `kept`."""
-    known = _Known.of(facts)
+    known = _Known.of(facts, assigned_symbols(block))
     reads = read_counts(block)
 
     def visit(statement: Statement) -> Block:
@@ -89,61 +101,97 @@ def nests_of_digits(block: Block, facts: Iterable[Expression], names: Names, kep
         inside = sum(isinstance(node, Read) and node.symbol == statement.index for node in walk(statement.body))
         if not inside or inside != reads[statement.index]:
             return (statement,)
-        return (_nest(statement, known, names) or statement,)
+        found = _nest(statement, known, names)
+        if found is None:
+            return (statement,)
+        return with_guard(conjunction(found[1]), (found[0],), (copied(statement, names),) if found[1] else ())
 
     return rewrite_statements(block, visit)
 
 
 @legality
-def _nest(loop: For, known: _Known, names: Names) -> For | None:
-    """Return the nest in place of a loop; None where its index is more than digits, which only literals divide."""
+def _nest(loop: For, known: _Known, names: Names) -> tuple[For, Sequence[Expression]] | None:
+    """Return the nest in place of a loop, and what is asked of its radices.
+
+    None where the index is more than digits, which only literals divide.
+    """
     whole = known.product(loop.stop)
     if not build.is_constant(loop.start, 0) or whole is None or effects(loop.body).breaks:
         return None
     reader = _Reader(known)
     reader.block(loop.body, {loop.index: WHOLE})
-    radices = _radices(reader.places, whole)
-    if not radices or (reader.undivided and not any(place.factors for place in reader.places)):
+    levels = _levels(reader.places, whole, known, ends_early=not reader.undivided)
+    asked = (*known.asked((whole, *reader.places)),)
+    if not levels or any(build.is_constant(condition, 0) for condition in asked):
+        return None
+    if reader.undivided and not any(place.factors for place in reader.places):
         return None  # analyses know what literals divide, and lanes go across such digits
-    loops = [
-        (
-            place,
-            build.product(known.expressions(radix)),
-            names.symbol(reader.named.get(place, loop.index.name), loop.index.dtype),
-        )
-        for place, radix in radices
-    ]
-    reader.values = {place: (symbol, extent) for place, extent, symbol in loops}
-    reader.order = [place for place, _, _ in loops]
-    reader.whole = whole
-    nest = replace(loop, body=reader.block(loop.body, {loop.index: WHOLE}))
-    for level, (_, extent, symbol) in enumerate(loops):
-        nest = replace(loop, index=symbol, stop=extent, body=(nest,) if level else nest.body)
-    return nest
+    index = loop.index
+    symbols = [names.symbol(reader.named.get(level.place, index.name), index.dtype) for level in levels]
+    reader.values = {level.place: (symbol, level.radix) for level, symbol in zip(levels, symbols, strict=True)}
+    reader.order = [level.place for level in levels]
+    nest = replace(loop, body=reader.block(loop.body, {index: WHOLE}))
+    for place, (level, symbol) in enumerate(zip(levels, symbols, strict=True)):
+        stop = level.radix
+        if level.of is not None:  # the last value of the digit above has what is left
+            left = build.sub(level.of, build.mul(build.read(symbols[place + 1]), level.radix))
+            stop = build.apply("minimum", level.radix, left)
+        nest = replace(loop, index=symbol, stop=stop, body=(nest,) if place else nest.body)
+    return nest, asked
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """A digit: its place, how many values it has, and how many there are for all values of the one above together.
+
+    That is None where it has all its values for each of them.
+    """
+
+    place: _Product
+    radix: Expression
+    of: Expression | None = None
 
 
 @legality
-def _radices(places: Iterable[_Product], whole: _Product) -> list[tuple[_Product, _Product]]:
-    """Return the places of digits, the lowest first, and how many values each has; none if one divides not the next."""
+def _levels(places: Iterable[_Product], whole: _Product, known: _Known, *, ends_early: bool) -> list[_Level]:
+    """Return the digits, the lowest first; none if the place of one divides not the next, but for the last.
+
+    That may `ends_early`, if the place below it divides the whole.
+    """
     found = sorted({ONE, *places}, key=lambda item: (sum(often for _, often in item.factors), item.number))
-    result: list[tuple[_Product, _Product]] = []
-    for low, high in zip(found, [*found[1:], whole], strict=True):
-        radix = high.over(low)
-        if radix is None:
-            return []
-        result.append((low, radix))
-    return [(place, radix) for place, radix in result if radix != ONE]
+    radices = [high.over(low) for low, high in zip(found, [*found[1:], whole], strict=True)]
+    *lower, last = radices
+    if None in lower:
+        return []
+    numbers = [None if each is None else build.product(known.expressions(each)) for each in radices]
+    levels = [
+        _Level(place, number)
+        for place, radix, number in zip(found, radices, numbers, strict=True)
+        if radix != ONE and number is not None
+    ]
+    if last is not None:
+        return levels
+    rest = whole.over(found[-2]) if ends_early and len(found) > 1 else None
+    if rest is None:
+        return []
+    below, of = levels[-1], build.product(known.expressions(rest))
+    ceiling = build.sub(build.add(of, below.radix), build.integer(1))
+    return [*levels[:-1], replace(below, of=of), _Level(found[-1], build.apply("floordiv", ceiling, below.radix))]
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What facts say: expressions that sizes are equal to, which are never negative themselves."""
+    """What facts say: expressions that sizes are equal to, which are never negative themselves.
+
+    `changing` are the variables that are no arguments.
+    """
 
     equal: Mapping[Expression, Expression]
     natural: frozenset[Expression]
+    changing: frozenset[Symbol]
 
     @staticmethod
-    def of(facts: Iterable[Expression]) -> _Known:
+    def of(facts: Iterable[Expression], changing: frozenset[Symbol]) -> _Known:
         """Return what these facts say."""
         equal: dict[Expression, Expression] = {}
         natural: set[Expression] = set()
@@ -157,11 +205,11 @@ class _Known:
                         equal.setdefault(size, value)
                 case _:
                     pass
-        return _Known(equal, frozenset(natural))
+        return _Known(equal, frozenset(natural), changing)
 
     @legality
     def product(self, value: Expression) -> _Product | None:
-        """Return the factors of an integer that is not negative; None if it may be, or be the literal 0."""
+        """Return the factors of an integer that is not negative, or of which it can be asked; None if it is neither."""
         result = ONE
         for factor in map(self.plain, operands_of(self.plain(value), "mul")):
             if factor in self.equal:
@@ -172,7 +220,9 @@ class _Known:
             match factor:
                 case Constant(value=int(number)) if number > 0:
                     result = replace(result, number=result.number * number)
-                case _ if self.is_natural(factor):
+                case Constant():
+                    return None
+                case _ if self.is_natural(factor) or self.is_steady(factor):
                     result = result.times(_Product(factors=frozenset(((factor, 1),))))
                 case _:
                     return None
@@ -207,6 +257,29 @@ class _Known:
             case _:
                 return False
 
+    @legality
+    def is_steady(self, value: Expression) -> bool:
+        """Whether an integer is computed of arguments and sizes alone, and can always be."""
+        match value:
+            case Read(symbol=symbol):
+                return symbol not in self.changing and symbol.dtype is INT64
+            case Size():
+                return True
+            case Constant(value=int()):
+                return True
+            case Apply(operator=operator, operands=operands) if operator.name in _TOTAL:
+                return all(map(self.is_steady, operands))
+            case _:
+                return False
+
+    def asked(self, products: Iterable[_Product]) -> Iterator[Expression]:
+        """Yield whether the factors are positive of which it is not known, and small enough for sums of them."""
+        factors = (factor for product in products for factor, _ in product.factors)
+        for factor in sorted(dict.fromkeys(factors), key=str):
+            if not self.is_natural(factor):
+                yield build.apply("ge", factor, build.integer(1))
+                yield build.apply("le", factor, build.integer(SCALAR_LIMIT))
+
     @staticmethod
     def expressions(product: _Product) -> Sequence[Expression]:
         """Return the factors of a product as a list of expressions, in an order that does not change."""
@@ -225,7 +298,6 @@ class _Reader:
         self.undivided = False
         self.values: Mapping[_Product, tuple[Symbol, Expression]] | None = None
         self.order: Sequence[_Product] = ()
-        self.whole = ONE
 
     def block(self, block: Block, digits: dict[Symbol, _Digits]) -> Block:
         """Return a block with digits as indices; `digits` are what variables are before it, and then after it."""
@@ -306,11 +378,10 @@ class _Reader:
 
     def written(self, found: _Digits) -> Expression:
         """Return digits as a number: of their loops' indices."""
-        high = self.whole if found.high is None else found.high
         result: Expression = build.integer(0)
         values = self.values or {}
         for place in reversed(self.order):
-            if place.over(found.low) is None or high.over(place) in {None, ONE}:
+            if place.over(found.low) is None or (found.high is not None and found.high.over(place) in {None, ONE}):
                 continue
             symbol, extent = values[place]
             result = build.add(build.mul(result, extent), build.read(symbol))
