@@ -1,6 +1,7 @@
 """The list of transforms, in order, with the reason for the order.
 
 0. canonical: first of all, since the analyses look for loops with an index, and for what is written in terms of it.
+   without_continue (only for grids): before what looks at nests, and rests on proofs.
    with_loops_of_groups (only for matrix instructions): nests with a loop more for all that follows.
    with_ranks, with_nests_of_one (only for grids): then, as they make nests of loops in order, with stores that
    with_last_stores sees.
@@ -10,11 +11,11 @@
    with_ascending_rows: on whole programs, since it makes kernels of its own for elements that ascend.
    with_expanded_scratch (only for grids): likewise, for scratch tensors with more elements than a thread has room for.
    with_strides, with_residues (only for grids): sums of one remainder, before sums are looked for.
+   with_product_nests (only for matrix instructions): perfect nests, before contractions are looked for.
    with_checks_ahead (only for matrix instructions): contractions without checks, which are looked for next.
    with_separate_sums (only for grids): nests of their own for contractions, in expanded scratch tensors, too.
    with_launched_steps (only for grids): then, as kernels with parts of scratch tensors have loops that are independent.
    with_own_scratch: then, since each of these kernels is to choose how its tensors lie in memory.
-   without_continue (only for grids): before what rests on proofs.
    without_argument_checks (only for grids): likewise, since checks keep loops in order.
 1. joined_loops: before what looks at loops one by one; it sees what stands under conditions that the guards ask.
    privatise: first of what rests on proofs, since loops are independent then that were not.
@@ -105,6 +106,7 @@ from brickwork.transform.preconditions import NOTHING, Preconditions, assuming_l
 from brickwork.transform.predicate import predicate
 from brickwork.transform.privatise import privatise, scratch_of
 from brickwork.transform.privatise_reductions import privatise_reductions
+from brickwork.transform.product_nests import with_product_nests
 from brickwork.transform.promote import apart_in, promote, promote_under_conditions
 from brickwork.transform.ranks import with_ranks
 from brickwork.transform.recognise_reductions import note_places, recognise_reductions, with_sums_added
@@ -142,6 +144,7 @@ _APART = (
     with_expanded_scratch,
     with_strides,
     with_residues,
+    with_product_nests,
     with_checks_ahead,
     with_separate_sums,
     with_launched_steps,
@@ -210,8 +213,7 @@ def schedule_kernel(
     `before` is checked before each launch. `given` is a user's schedule; raises ScheduleError where it is illegal.
     """
     given = None if target.grid or kernel.may_alias else given
-    body = without_continue(kernel.body) if target.grid else kernel.body
-    written = kernel = note_places(kernel if body == kernel.body else replace(kernel, body=body))
+    written = kernel = note_places(kernel)
     as_written = cache(lambda: analyse(written))
     kernel, analysis, rests, moved = _freed(written, as_written, target, scratch, given)
     analysis = take_claims(kernel, analysis, scratch)
@@ -448,6 +450,8 @@ def schedule_program(
     place.
     """
     program = canonical(program, sizes=True, given=given)
+    if target.grid:
+        program = rewrite(program, _without_continue)
     by_user = given_for(program, given, loc)
     remarks: dict[str, str] = {}
     for apart in () if by_user else _APART:
@@ -486,6 +490,10 @@ def schedule_program(
     choices = _choices(program)
     made = (replace(item, kernel=final[name]) for name, item in scheduled.items())
     return program, tuple(replace(item, choices=choices, computed=computed) for item in made)
+
+
+def _without_continue(node: Node) -> Node:
+    return replace(node, body=without_continue(node.body)) if isinstance(node, Kernel) else node
 
 
 def _laid_out(

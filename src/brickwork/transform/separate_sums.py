@@ -57,6 +57,7 @@ from brickwork.transform.distribute import may_have_parts, may_run_before
 from brickwork.transform.guard import guards
 from brickwork.transform.iteration_bounds import Ranges
 from brickwork.transform.nests_apart import Apart, Changed, Place, each_launch, in_branches, launches, worth_tiles
+from brickwork.transform.schedule.contract_loops import opened
 from brickwork.transform.scratch import Names, copied
 from brickwork.transform.sums_apart import assigned_for, sums_of, total_of
 
@@ -82,10 +83,10 @@ def with_separate_sums(launch: Launch, names: Names, target: Target) -> Changed:
 
 def _has_several(loop: For) -> bool:
     """Whether a loop has several loops in it, or one that adds up several sums, so that an analysis is worth making."""
-    _, body = _asked(loop.body)
+    body = opened(_asked(loop.body)[1])
     inner = [item for item in body if effects(item).loops]
     several = len(inner) > 1 or any(len(sums_of(item)) > 1 for item in inner)
-    return several or (bool(inner) and any(_goes_on(item, body) for item in body))
+    return several or (bool(inner) and any(_goes_on(item, body, loop) for item in body))
 
 
 def _asked(body: Block) -> tuple[Expression | None, Block]:
@@ -100,18 +101,21 @@ def _asked(body: Block) -> tuple[Expression | None, Block]:
     return None, body
 
 
-def _goes_on(statement: Statement, block: Block) -> bool:
+def _goes_on(statement: Statement, block: Block, loop: For) -> bool:
     """Whether a statement of a loop's block changes what other iterations change: it is no contraction's epilogue.
 
-    That are elements at places that other elements say, and variables that pass from one iteration to the next.
+    That are elements at places that other elements say, or that do not go with the loop, and variables that pass from
+    one iteration to the next.
     """
     if not effects(statement).loops and live_before(block, NONE) & assigned_symbols(statement):
         return True
     match statement:
         case Store(tensor=tensor, indices=indices, value=value):
-            read = {item.symbol for item in block if isinstance(item, Assign) and effects(item.value).loads}
+            assigned = {item.symbol: item.value for item in block if isinstance(item, Assign)}
+            own = read_symbols(indices)
+            read = {symbol for symbol in own if symbol in assigned and effects(assigned[symbol]).loads}
             changes = any(isinstance(node, Load) and node.tensor == tensor for node in walk(value))
-            return changes and bool(effects(indices).loads or read_symbols(indices) & read)
+            return changes and bool(effects(indices).loads or read or own.isdisjoint({loop.index, *assigned}))
         case _:
             return False
 
@@ -167,7 +171,7 @@ class _Cutter:
         """Return a loop as one for each part of its body, behind what does not go with it."""
         inside = place.inside(loop)
         condition, body = _asked(loop.body)
-        spread = self.spread(body, inside)
+        spread = self.spread(opened(body), inside)
         ahead, rest = self.taken_out(loop, spread, inside) if condition is None else ((), spread)
         parts = self.parts(rest, inside)
         if len(parts) == 1 and not ahead:
@@ -219,7 +223,9 @@ class _Cutter:
                 if last is not None and (contractions[number] or narrow or last):
                     rest = _cut(rest, parts)
                 last = contractions[number] or narrow
-            elif last and (_goes_on(statement, block) or (narrow and not isinstance(statement, Assign))):
+            elif last and (
+                _goes_on(statement, block, place.loops[-1]) or (narrow and not isinstance(statement, Assign))
+            ):
                 rest, last = _cut(rest, parts), None
             rest.append(statement)
         return [*parts, tuple(rest)]
@@ -337,7 +343,7 @@ class _Cutter:
         known = self.known.fixed | {loop.index for loop in place.loops}
         if isinstance(last, Assign) and self.is_known(last.value, known):
             return before, (last, *after)
-        if not any(isinstance(item, Assign) and item.symbol == symbol for item in before):
+        if not _is_assigned(symbol, before):
             raise _UncutError
         needless = self.needless(before, place)
         sizes, indices = self.elements(place, needless)
@@ -378,6 +384,20 @@ class _Cutter:
             indices.append(build.sub(build.read(loop.index), least))
             ranges = ranges.inside(loop)
         return sizes, indices
+
+
+@legality
+def _is_assigned(symbol: Symbol, block: Block) -> bool:
+    """Whether a block assigns a variable, whatever conditions in it say."""
+    for statement in block:
+        match statement:
+            case Assign(symbol=assigned) if assigned == symbol:
+                return True
+            case If(then=then, otherwise=otherwise) if _is_assigned(symbol, then) and _is_assigned(symbol, otherwise):
+                return True
+            case _:
+                pass
+    return False
 
 
 def _others(own: Block, block: Sequence[Statement]) -> Block:

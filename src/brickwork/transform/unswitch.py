@@ -23,11 +23,8 @@ from typing import TypeAlias
 
 from brickwork.analysis.scalars import Symbols, live_after_loops
 from brickwork.analysis.verdicts import Analysis
-from brickwork.ir import build
-from brickwork.ir.dtypes import INT64
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
-    Apply,
     Assign,
     Block,
     Continue,
@@ -48,11 +45,8 @@ from brickwork.ir.walk import (
     walk,
 )
 from brickwork.legality import legality
-from brickwork.transform.canonical.choices import LARGEST, choice, is_simple
+from brickwork.transform.canonical.choices import LARGEST, choice, is_simple, negated
 from brickwork.transform.guard import conjunction
-
-OPPOSITE = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
-"""What a comparison of integers is called that holds where another does not."""
 
 Values: TypeAlias = Mapping[Symbol, Expression]
 
@@ -123,22 +117,10 @@ def _branched(block: Block) -> Block:
         match statement:
             case If(condition=condition, then=(Continue(),), otherwise=()) if place + 1 < len(block):
                 rest = _branched(block[place + 1 :])
-                return (*block[:place], replace(statement, condition=_negated(condition), then=rest))
+                return (*block[:place], replace(statement, condition=negated(condition), then=rest))
             case _:
                 pass
     return block
-
-
-def _negated(condition: Expression) -> Expression:
-    """Return the opposite of a condition; of comparisons of integers without `not`, so that it falls into parts."""
-    match condition:
-        case Apply(operator=operator, operands=(left, right)) if operator.name in {"logical_and", "logical_or"}:
-            other = "logical_or" if operator.name == "logical_and" else "logical_and"
-            return build.apply(other, _negated(left), _negated(right))
-        case Apply(operator=operator, operands=(left, right)) if operator.name in OPPOSITE and left.dtype is INT64:
-            return build.apply(OPPOSITE[operator.name], left, right)
-        case _:
-            return build.apply("logical_not", condition)
 
 
 @legality

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from brickwork.ir import build
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Block, Continue, For, If, Statement, While
 from brickwork.ir.walk import rewrite_statements
+from brickwork.transform.canonical.choices import negated
 
 
 def without_continue(block: Block) -> Block:
@@ -55,4 +55,4 @@ def _either(branch: If, then: Block, otherwise: Block) -> Block:
         return ()
     if first or not second:
         return (replace(branch, then=first, otherwise=second),)
-    return (replace(branch, condition=build.logical_not(branch.condition), then=second, otherwise=()),)
+    return (replace(branch, condition=negated(branch.condition), then=second, otherwise=()),)

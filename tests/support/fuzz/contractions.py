@@ -7,6 +7,7 @@ or any numbers. Tensors are as large as their accesses need.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import get_args
@@ -95,7 +96,7 @@ class _Writer:
             order = [*around, *sums]
             if not limited:
                 self.source.shuffle(order)
-            body = _nested([*(heads[each] for each in (*outer, *order)), *masks], [f"{element} += {product}"])
+            body = self._wide(order, outer, heads, masks, element, product)
         else:
             inner = _nested([*(heads[each] for each in sums), *masks], [f"s += {product}"])
             begun = pick(("0", "1", element) if self.whole else ("0.0", "0.0", "1.0", element))
@@ -105,7 +106,9 @@ class _Writer:
                 added = True
                 after = [f"y[{', '.join(self._at(each, rows[-1]) for each in (*batch, *rows, *columns))}] += s"]
             inner = [f"s = {begun}", *inner, *after]
-            inner = _nested([f"if {pick(('j <=', 'j >', '2 * j !='))} {rows[-1]}:"] if some(0.15) else [], inner)
+            if some(0.2):
+                inner = _nested([f"if {pick(('j <=', 'j >', '2 * j !='))} {rows[-1]}:"], inner)
+                inner += _nested(["else:"], [f"{element} = {pick(('2', element))}"]) if some(0.5) else []
             body = self._triangle(_nested([heads[each] for each in (*outer, *around)], inner), rows[-1])
         self._tensor(
             "y",
@@ -115,6 +118,32 @@ class _Writer:
         names = ", ".join(f"{item.name}: torch.Tensor" for item in self.tensors)
         lines = ["import torch", "", "", f"def {NAME}({names}) -> None:", *("    " + line for line in body), ""]
         return Case("\n".join(lines), tuple(map(self._plain, self.tensors)), self.seed)
+
+    def _wide(
+        self,
+        order: Sequence[str],
+        outer: Sequence[str],
+        heads: dict[str, str],
+        masks: Sequence[str],
+        element: str,
+        product: str,
+    ) -> list[str]:
+        """Return a nest that adds products to elements, maybe with a condition, or a sum, between its loops."""
+        inner, rest = [f"{element} += {product}"], [*order]
+        if rest[-1] in "klm" and self._some(0.3):
+            inner = ["s = 0", *_nested([heads[rest.pop()]], [f"s += {product}"]), f"{element} += s"]
+            if not self.whole:
+                inner[0] = "s = 0.0"
+        lines = [heads[each] for each in rest]
+        for mask in masks:
+            # As far out as all of its indices are known.
+            read = {each for each in order if re.search(rf"\b{each}\b", mask)}
+            if read <= {*rest}:
+                lines.insert(max((rest.index(each) + 1 for each in read), default=0), mask)
+            else:
+                inner = _nested([mask], [f"{element} += {product}"])
+                lines = [heads[each] for each in order]
+        return _nested([*(heads[each] for each in outer), *lines], inner)
 
     def _some(self, share: float) -> bool:
         return self.source.random() < share

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
+import torch
 
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, FLOAT64, INT64, UINT64
-from brickwork.ir.nodes import Apply, Cast, Expression, Load, Select, Symbol, Tensor, TensorType
+from brickwork.ir.nodes import Apply, Assign, Cast, Expression, Load, Select, Symbol, TensorType
+from brickwork.ir.nodes import Tensor as Elements
 from brickwork.ir.operators import OPERATORS
-from brickwork.transform.canonical.choices import LARGEST, is_cheap, is_simple
+from brickwork.ir.walk import walk
+from brickwork.transform.canonical.choices import LARGEST, is_cheap, is_simple, negated
+from brickwork.transform.canonical.form import canonical
+from support.lowering import memory, program_of
+from support.scheduling import same
 
 N, M = (build.read(Symbol(name, place, INT64)) for place, name in enumerate("nm"))
 TEST, FLOAT, UNSIGNED = (
     build.read(Symbol("x", place, dtype)) for place, dtype in enumerate((BOOL, FLOAT64, UINT64), 2)
 )
-ROW = Tensor("t", 1, TensorType(INT64, 1, contiguous=True, unit_axis=0))
+ROW = Elements("t", 1, TensorType(INT64, 1, contiguous=True, unit_axis=0))
 TWO = build.integer(2)
+Tensor = torch.Tensor
 
 
 def applied(name: str, *operands: Expression) -> Apply:
@@ -74,3 +83,47 @@ def test_values_of_many_steps_are_not_cheap() -> None:
 def steps(value: Expression) -> list[Expression]:
     inner = [item for operand in value.operands for item in steps(operand)] if isinstance(value, Apply) else []
     return [value, *inner]
+
+
+def a_flag_is_asked(x: Tensor, y: Tensor, n: int) -> None:
+    for i in range(x.shape[0]):
+        if i == n:
+            on = False
+        else:
+            on = True
+        if on:
+            y[i] = x[i]
+
+
+def a_flag_is_asked_twice(x: Tensor, y: Tensor, n: int) -> None:
+    for i in range(x.shape[0]):
+        on = i == n
+        if on:
+            y[i] = x[i]
+        if on:
+            y[0] = x[i]
+
+
+def something_is_between(x: Tensor, y: Tensor, n: int) -> None:
+    for i in range(x.shape[0]):
+        on = i == n
+        n = 2
+        if on:
+            y[i] = x[i]
+
+
+@pytest.mark.parametrize("function", [a_flag_is_asked, a_flag_is_asked_twice, something_is_between])
+def test_what_one_branch_asks_stands_in_it(function: Callable[..., None]) -> None:
+    given = memory([1.0, 2.0, 3.0]), memory([0.0, 0.0, 0.0]), 1
+    program = canonical(program_of(function, *given))
+    flags = [node for node in walk(program) if isinstance(node, Assign) and node.symbol.name == "on"]
+    assert bool(flags) == (function is not a_flag_is_asked)
+    same(function, *given)
+
+
+def test_the_opposite_falls_into_parts() -> None:
+    one, other = build.apply("lt", N, M), build.apply("eq", N, TWO)
+    opposite = build.apply("logical_and", build.apply("ge", N, M), build.apply("ne", N, TWO))
+    assert negated(build.apply("logical_or", one, other)) == opposite
+    assert negated(build.apply("logical_not", TEST)) == TEST
+    assert negated(applied("lt", FLOAT, FLOAT)) == build.apply("logical_not", applied("lt", FLOAT, FLOAT))

@@ -296,7 +296,53 @@ def of_elements_that_are_there(a: Tensor, b: Tensor, y: Tensor) -> None:
                 y[i, j] = s
 
 
-@pytest.mark.parametrize("function", [below_the_diagonal, of_some_rows_and_columns], ids=lambda item: item.__name__)
+def otherwise_something_else(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            if j <= i:
+                s = 1.0
+                for k in range(N):
+                    s += a[i, k] * b[k, j]
+                y[i, j] = s
+            else:
+                y[i, j] = b[i, j]
+
+
+def nothing_but_the_sum_where_it_holds(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            t = a[i, j]
+            if j <= i:
+                for k in range(N):
+                    t += a[i, k] * b[k, j]
+            else:
+                y[i, j] = 1.0
+            y[i, j] += 2.0 * t
+
+
+def a_value_is_chosen(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            t = b[j, i]
+            if a[i, j] < 4.0 * t:
+                s = 1.0
+                for k in range(N):
+                    s += a[i, k] * b[k, j]
+                t = s * t
+            y[i, j] = t + 1.0
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        below_the_diagonal,
+        of_some_rows_and_columns,
+        otherwise_something_else,
+        nothing_but_the_sum_where_it_holds,
+        a_value_is_chosen,
+    ],
+    ids=lambda item: item.__name__,
+)
 def test_a_condition_around_all_is_asked_around_the_sum_and_what_follows(function: Callable[..., None]) -> None:
     given = [memory([[1.0 * i * i + 3 * j + n for j in range(N)] for i in range(N)]) for n in range(3)]
     program = canonical(program_of(function, *given))
@@ -310,18 +356,6 @@ def test_what_is_read_where_a_condition_holds_alone_is_not_read_elsewhere() -> N
     given = [memory([[1.0 * i + j + n for j in range(N)] for i in range(N)]) for n in range(3)]
     program = canonical(program_of(of_elements_that_are_there, *given))
     assert _result(_in_tiles(program), given) == _result(program, given)
-
-
-def otherwise_something_else(a: Tensor, b: Tensor, y: Tensor) -> None:
-    for i in range(N):
-        for j in range(N):
-            if j <= i:
-                s = 0.0
-                for k in range(N):
-                    s += a[i, k] * b[k, j]
-                y[i, j] = s
-            else:
-                y[i, j] = 1.0
 
 
 def no_sum(a: Tensor, b: Tensor, y: Tensor) -> None:
@@ -374,8 +408,59 @@ def something_stands_beside(a: Tensor, b: Tensor, y: Tensor) -> None:
                 y[i, j] = s
 
 
+def the_other_branch_reads_the_sum(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 2.0
+            if j <= i:
+                s = 0.0
+                for k in range(N):
+                    s += a[i, k] * b[k, j]
+                y[i, j] = s
+            else:
+                y[i, j] = s
+
+
+def the_sum_is_read_behind(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 2.0
+            if j <= i:
+                s = 0.0
+                for k in range(N):
+                    s += a[i, k] * b[k, j]
+            y[i, j] = s
+
+
+def elements_that_are_asked_change(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            if y[i, j] > 0.0:
+                s = 0.0
+                for k in range(N):
+                    s += a[i, k] * b[k, j]
+                    y[i, j] = -1.0
+                y[i, j] = s
+
+
+def the_other_branch_has_a_loop(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            if j <= i:
+                s = 0.0
+                for k in range(N):
+                    s += a[i, k] * b[k, j]
+                y[i, j] = s
+            else:
+                for k in range(N):
+                    y[i, j] += b[k, j]
+
+
 CLOSED = [
-    otherwise_something_else,
+    the_other_branch_reads_the_sum,
+    the_sum_is_read_behind,
+    elements_that_are_asked_change,
+    the_other_branch_has_a_loop,
     no_sum,
     something_is_read_before,
     something_is_stored_before,

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 import torch
 
 from brickwork.ir import build
@@ -118,3 +119,126 @@ def test_a_list_is_filled_by_a_nest_over_all_of_it():
         loop(store(value, ROW), assign(V, 1)),
     ):
         assert filled_local(other) is None
+
+
+def taken_once(x: torch.Tensor, y: torch.Tensor, at: torch.Tensor, n: int) -> None:
+    p = 2.0
+    for i in range(x.shape[0]):
+        if n - i == n - at[0]:
+            y[i] += p
+            p = 0.0
+
+
+def taken_once_inside(x: torch.Tensor, y: torch.Tensor, at: torch.Tensor, n: int) -> None:
+    p = 2.0
+    for i in range(x.shape[0]):
+        last = x.shape[0] - 1 - i
+        if x[i] > -2.0:
+            if last + n == n + 2:
+                y[i] += p
+                p = 0.0
+
+
+def read_behind(x: torch.Tensor, y: torch.Tensor, at: torch.Tensor, n: int) -> None:
+    p = 2.0
+    for i in range(x.shape[0]):
+        if i == n:
+            y[i] += p
+            p = 0.0
+    y[0] += p
+
+
+def read_beside(x: torch.Tensor, y: torch.Tensor, at: torch.Tensor, n: int) -> None:
+    p = 2.0
+    for i in range(x.shape[0]):
+        if i == n:
+            p = 0.0
+            y[i] += p
+        y[i] += p
+
+
+def taken_again(x: torch.Tensor, y: torch.Tensor, at: torch.Tensor, n: int) -> None:
+    p = 2.0
+    for _ in range(3):
+        for i in range(x.shape[0]):
+            if i == n:
+                y[i] += p
+                p = 0.0
+
+
+def of_an_inner_loop(x: torch.Tensor, y: torch.Tensor, at: torch.Tensor, n: int) -> None:
+    p = 2.0
+    for i in range(x.shape[0]):
+        for j in range(3):
+            if i == n:
+                y[j] += p
+                p = 0.0
+
+
+def half_an_index(x: torch.Tensor, y: torch.Tensor, at: torch.Tensor, n: int) -> None:
+    p = 2.0
+    for i in range(x.shape[0]):
+        if i // 2 == n:
+            y[i] += p
+            p = 0.0
+
+
+def an_index_that_is_added_twice(x: torch.Tensor, y: torch.Tensor, at: torch.Tensor, n: int) -> None:
+    p = 2.0
+    for i in range(x.shape[0]):
+        if i + (n - i) == n:
+            y[i] += p
+            p = 0.0
+
+
+def what_is_asked_moves(x: torch.Tensor, y: torch.Tensor, at: torch.Tensor, n: int) -> None:
+    p = 2.0
+    m = 0
+    for i in range(x.shape[0]):
+        if i == m:
+            y[i] += p
+            p = 0.0
+        m += 1
+
+
+def what_is_added_moves(x: torch.Tensor, y: torch.Tensor, at: torch.Tensor, n: int) -> None:
+    p = 2.0
+    m = 0
+    for i in range(x.shape[0]):
+        if i + m == n:
+            y[i] += p
+            p = 0.0
+        m -= 1
+
+
+def elements_that_are_asked_change(x: torch.Tensor, y: torch.Tensor, at: torch.Tensor, n: int) -> None:
+    p = 2.0
+    for i in range(x.shape[0]):
+        if i == at[0]:
+            y[i] += p
+            p = 0.0
+            at[0] = i + 1
+
+
+def either_or(x: torch.Tensor, y: torch.Tensor, at: torch.Tensor, n: int) -> None:
+    p = 2.0
+    for i in range(x.shape[0]):
+        if i == n or x[i] < 0.0:
+            y[i] += p
+            p = 0.0
+
+
+ONCE = [taken_once, taken_once_inside]
+MORE = [
+    *(read_behind, read_beside, taken_again, of_an_inner_loop, half_an_index, an_index_that_is_added_twice),
+    *(what_is_asked_moves, what_is_added_moves, elements_that_are_asked_change, either_or),
+]
+
+
+@pytest.mark.parametrize("function", [*ONCE, *MORE], ids=lambda item: item.__name__)
+def test_what_one_iteration_at_most_leaves_for_its_own_branch_goes(function):
+    given = X, memory([0.0] * 6), memory([2], INT64), 1
+    kernel = kernel_of(function, *given)
+    zeros = [node for node in statements(kernel) if isinstance(node, Assign) and node.symbol.name == "p"]
+    assert (len(zeros) == 1) == (function in ONCE)
+    same(function, *given)

@@ -363,27 +363,6 @@ def assigned_anew(a: Tensor, g: Tensor, u: Tensor) -> Tensor:
     return out
 
 
-def not_always(a: Tensor, g: Tensor, u: Tensor) -> Tensor:
-    """Assign in a condition what the second sum begins with."""
-    out = torch.zeros(a.shape[0], g.shape[1])
-    for i in range(a.shape[0]):
-        for j in range(g.shape[1]):
-            p = 0.0
-            for k in range(a.shape[1]):
-                p += a[i, k] * g[k, j]
-            out[i, j] = p
-            if p > 1.0:
-                q = p
-                r = 2.0
-            else:
-                q = 0.0
-                r = 1.0
-            for k in range(a.shape[1]):
-                q += a[i, k] * u[k, j]
-            out[i, j] += q * r
-    return out
-
-
 def asks_itself(a: Tensor, g: Tensor, u: Tensor) -> Tensor:
     """Add to two variables if the first is small."""
     out = torch.empty(a.shape[0], g.shape[1])
@@ -533,7 +512,7 @@ def lists(a: Tensor, g: Tensor, u: Tensor) -> Tensor:
 
 
 STAYS = [
-    *(carries, adds_up, asserts, depends, assigned_anew, not_always, asks_itself, inner_reset, outer_reset),
+    *(carries, adds_up, asserts, depends, assigned_anew, asks_itself, inner_reset, outer_reset),
     *(ahead_reads, taken_from, multiplied, otherwise, breaks, continues, lists),
 ]
 

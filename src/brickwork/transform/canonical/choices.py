@@ -11,10 +11,27 @@ variables stand for then fall into parts. Invariant: nothing is computed in vain
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, INT64
-from brickwork.ir.nodes import Apply, Assign, Block, Cast, Constant, Expression, If, Node, Read, Select, Size, Statement
-from brickwork.ir.walk import rewrite_statements, walk
+from brickwork.ir.nodes import (
+    Apply,
+    Assign,
+    Block,
+    Cast,
+    Constant,
+    Expression,
+    If,
+    Node,
+    Read,
+    Select,
+    Size,
+    Statement,
+    Symbol,
+)
+from brickwork.ir.walk import read_counts, rewrite_blocks, rewrite_statements, walk
 from brickwork.legality import legality
 
 SIMPLE = frozenset({"add", "sub", "mul", "neg", "minimum", "maximum"}) | {
@@ -27,8 +44,12 @@ LARGEST = 48
 Chosen, not measured."""
 
 
+OPPOSITE = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
+"""What a comparison of integers is called that holds where another does not."""
+
+
 def without_choices(block: Block) -> Block:
-    """Return the block with values in place of branches that choose them."""
+    """Return the block with values in place of branches that choose them, and flags that one branch asks in that."""
 
     def visit(statement: Statement) -> Block:
         match statement:
@@ -41,7 +62,23 @@ def without_choices(block: Block) -> Block:
             case _:
                 return (statement,)
 
-    return rewrite_statements(block, visit)
+    reads = read_counts(block)
+    return rewrite_blocks(rewrite_statements(block, visit), lambda inner: _without_flags(inner, reads))
+
+
+@legality
+def _without_flags(block: Block, reads: Mapping[Symbol, int]) -> Block:
+    """Return a block with the condition of a branch in it that a variable is worth, which nothing else reads."""
+    result: list[Statement] = []
+    for statement in block:
+        match (result or (None,))[-1], statement:
+            case Assign(symbol=symbol, value=value), If(condition=Read(symbol=flag)) if (
+                symbol == flag and reads[symbol] == 1 and is_cheap(value)
+            ):
+                result[-1] = replace(statement, condition=value)
+            case _:
+                result.append(statement)
+    return tuple(result)
 
 
 def is_cheap(value: Expression) -> bool:
@@ -70,8 +107,25 @@ def choice(test: Expression, then: Expression, otherwise: Expression) -> Express
     """Return one of two values: of truth values with `and` and `or`, where that says the same."""
     if then == otherwise:
         return then
+    if (then, otherwise) == (build.constant(False, BOOL), build.constant(True, BOOL)):
+        return negated(test)
     if then.dtype is BOOL and otherwise in {test, build.constant(False, BOOL)}:
         return build.apply("logical_and", test, then)
     if then.dtype is BOOL and then in {test, build.constant(True, BOOL)}:
         return build.apply("logical_or", test, otherwise)
     return Select(condition=test, then=then, otherwise=otherwise)
+
+
+@legality
+def negated(condition: Expression) -> Expression:
+    """Return the opposite of a condition; of comparisons of integers without `not`, so that it falls into parts."""
+    match condition:
+        case Apply(operator=operator, operands=(left, right)) if operator.name in {"logical_and", "logical_or"}:
+            other = "logical_or" if operator.name == "logical_and" else "logical_and"
+            return build.apply(other, negated(left), negated(right))
+        case Apply(operator=operator, operands=(left, right)) if operator.name in OPPOSITE and left.dtype is INT64:
+            return build.apply(OPPOSITE[operator.name], left, right)
+        case Apply(operator=operator, operands=(operand,)) if operator.name == "logical_not":
+            return operand
+        case _:
+            return build.apply("logical_not", condition)

@@ -8,16 +8,21 @@ Checks of divisors stay beside what divides; where nothing else is left in a loo
 has passed them. Reverse mode writes generously and relies on it.
 
 Of what a user wrote only assignments go, and a `for` of nothing else: a `while` may have no end, and what may fail has
-to.
+to. A branch that one iteration at most takes leaves nothing for itself:
+
+    for j ...:                                      for j ...:
+        if j == last: t += p; p = 0       ->            if j == last: t += p
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import field, replace
 from typing import TypeAlias, TypeVar
 
 from brickwork.ir import build
+from brickwork.ir.dtypes import INT64
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Allocate,
@@ -45,7 +50,15 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
-from brickwork.ir.walk import statements, walk
+from brickwork.ir.walk import (
+    assigned_symbols,
+    operands_of,
+    read_counts,
+    read_symbols,
+    statements,
+    substitute,
+    walk,
+)
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.preconditions import NOTHING, Preconditions, divisor_of
@@ -148,6 +161,64 @@ def filled_local(loop: Statement) -> Tensor | None:
             return None
 
 
+def _taken_once(loop: For) -> Iterator[tuple[If, frozenset[Symbol]]]:
+    """Yield the branches that one iteration of a loop at most takes, and the variables that they alone read."""
+    reads: Counter[Symbol] | None = None
+    for branch, condition in _asked(loop.body, {}):
+        if any(_holds_once(part, loop) for part in operands_of(condition, "logical_and")):
+            reads = read_counts(loop) if reads is None else reads
+            own = read_counts(branch.then)
+            yield branch, frozenset(name for name, count in own.items() if count == reads[name])
+
+
+def _asked(block: Block, values: Mapping[Symbol, Expression]) -> Iterator[tuple[If, Expression]]:
+    """Yield the branches of a block, but for those in loops, and what they ask, in terms of what is assigned before."""
+    for statement in block:
+        match statement:
+            case If(condition=condition, then=then, otherwise=otherwise):
+                yield statement, substitute(condition, values)
+                yield from _asked(then, values)
+                yield from _asked(otherwise, values)
+            case _:
+                pass
+        changed = assigned_symbols(statement)
+        known = {name: value for name, value in values.items() if not changed & {name, *read_symbols(value)}}
+        if isinstance(statement, Assign) and statement.symbol not in read_symbols(statement.value):
+            known[statement.symbol] = substitute(statement.value, values)
+        values = known
+
+
+@legality
+def _holds_once(condition: Expression, loop: For) -> bool:
+    """Whether a condition is that what goes along with a loop's index is something that stays as it is in the loop."""
+    match condition:
+        case Apply(operator=operator, operands=(left, right)) if operator.name == "eq" and left.dtype is INT64:
+            found, fixed = effects(loop.body), {loop.index} | assigned_symbols(loop.body)
+            stored = {tensor.type.dtype for tensor in found.changes}
+            return any(
+                _goes_along(one, loop.index)
+                and not read_symbols(one) & (fixed - {loop.index})
+                and not read_symbols(other) & fixed
+                and not any(isinstance(node, Load) and node.tensor.type.dtype in stored for node in walk((one, other)))
+                for one, other in ((left, right), (right, left))
+            )
+        case _:
+            return False
+
+
+@legality
+def _goes_along(value: Expression, index: Symbol) -> bool:
+    """Whether a value is another one for each value of an index: that, and something else added or taken away."""
+    match value:
+        case Read(symbol=symbol):
+            return symbol == index
+        case Apply(operator=operator, operands=(left, right)) if operator.name in {"add", "sub"}:
+            moving = [each for each in (left, right) if index in read_symbols(each)]
+            return len(moving) == 1 and _goes_along(moving[0], index)
+        case _:
+            return False
+
+
 _Place: TypeAlias = tuple[int, ...]
 """Where a block stands: the place of each statement on the way, of branches which one, of loops whether jumps stay."""
 
@@ -165,6 +236,8 @@ class _Cleaner:
     around: dict[_Place, Live]
     assignments: bool
     """Whether nothing but assignments goes."""
+    once: dict[int, frozenset[Symbol]] = field(default_factory=dict[int, frozenset[Symbol]])
+    """What a branch, known by its `id`, leaves for nothing but itself, which is taken no more."""
 
     def reads(self, *roots: Node) -> Live:
         """Return what expressions depend on."""
@@ -241,7 +314,7 @@ class _Cleaner:
 
     def branch(self, node: If, live: Live, jumps: _Jumps | None, at: _Place) -> tuple[Statement | None, Live]:
         """Return a branch if something in it stays."""
-        then, first = self.block(node.then, live, jumps, (*at, 0))
+        then, first = self.block(node.then, live - self.once.get(id(node), frozenset()), jumps, (*at, 0))
         otherwise, second = self.block(node.otherwise, live, jumps, (*at, 1))
         if not then and not otherwise and not self.assignments:
             return None, live
@@ -257,6 +330,7 @@ class _Cleaner:
         def turn(around: Live, jumps: _Jumps | None, at: _Place) -> tuple[Block, Live]:
             return self.block(node.body, around, jumps, at)
 
+        self.once.update((id(branch), own - after) for branch, own in _taken_once(node))
         body, before = self.repeated(turn, after, at, jumps=False)
         if not body or (self.checked and _leaves_nothing(body, after)):
             return None, after

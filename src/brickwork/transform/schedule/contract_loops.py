@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from brickwork.analysis.contractions import is_monotone, may_sum
+from brickwork.analysis.scalars import NONE, live_before
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
@@ -30,28 +31,41 @@ _LOW_FIRST = {"lt": True, "le": True, "gt": False, "ge": False}
 
 @legality
 def opened(body: Block) -> Block:
-    """Return the body of a nest whose one condition is asked around the sum alone, and around what follows it.
+    """Return the body of a nest whose sum stands in a branch with the branch around the sum alone, and around the rest.
 
         if j <= i:                                s = 0.0
             s = 0.0                               if j <= i:
             for k ...: s += f * g          ->         for k ...: s += f * g
             y[i, j] = s                           if j <= i: y[i, j] = s
+        else: y[i, j] = 0.0                       else: y[i, j] = 0.0
 
-    What stands before the sum runs in any case then: it reads nothing.
+    What stands before the sum runs in any case then: it reads nothing, and nothing else reads what it assigns. The
+    condition is asked twice: nothing changes it in between.
     """
-    match body:
-        case (If(condition=condition, then=then, otherwise=()),):
-            inner = opened(then)
+    place = next((place for place, item in enumerate(body) if effects(item).loops), len(body))
+    match body[place:]:
+        case (If(condition=condition, then=then, otherwise=otherwise) as found, *rest) if (
+            len(body) == 1 or not may_sum(found)
+        ) and all(isinstance(item, Assign) for item in body[:place]):
+            heads, inner = body[:place], opened(then)
         case _:
             return body
     place = next((place for place, item in enumerate(inner) if may_sum(item)), None)
-    if place is None or read_symbols(condition) & assigned_symbols(inner):
+    if place is None or effects(otherwise).loops:
         return body
     before, total, after = inner[:place], inner[place], inner[place + 1 :]
-    values = [item.value for item in before if isinstance(item, Assign)]
-    if len(values) < len(before) or effects(values).loads:
+    asked, first = effects(condition), effects((*before, total))
+    if asked.reads & first.assigns or asked.loads & first.changes:
         return body
-    return (*before, *_where(condition, (total,)), *(_where(condition, after) if after else ()))
+    values = [item.value for item in before if isinstance(item, Assign)]
+    always = live_before((*otherwise, *rest), NONE) & assigned_symbols(before)
+    if len(values) < len(before) or effects(values).loads or always:
+        return body
+    either = If(condition=condition, then=after, otherwise=otherwise, loc=found.loc)
+    if not after:
+        either = replace(either, condition=build.logical_not(condition), then=otherwise, otherwise=())
+    behind = (either,) if after or otherwise else ()
+    return (*heads, *before, *_where(condition, (total,)), *behind, *rest)
 
 
 @legality
