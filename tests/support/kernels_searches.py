@@ -169,7 +169,41 @@ def of_whole_numbers(x: Tensor) -> tuple[Tensor, Tensor]:
     return value, place
 
 
+def furthest_with_its_sign(x: Tensor) -> tuple[Tensor, Tensor]:
+    """What is compared is made of the value that is kept, through two loops."""
+    n, m = x.shape
+    value, place = x.new_zeros((n,)), torch.zeros(n, dtype=torch.int64)
+    best, at, row = 0.5, -1, -1
+    for i in range(n):
+        for j in range(m):
+            if abs(x[i, j]) > abs(best):
+                best = x[i, j]
+                at = j
+                row = i
+    for i in range(n):
+        value[i] = best + i
+        place[i] = at + row
+    return value, place
+
+
+def nearest_of_each(x: Tensor) -> tuple[Tensor, Tensor]:
+    n, m = x.shape
+    value, place = x.new_empty((n,)), torch.zeros(n, dtype=torch.int64)
+    for i in range(n):
+        best, at = x[i, 0] + 1.0, -1
+        for j in range(m):
+            d = x[i, j]
+            key = (d - 0.25) * (d - 0.25)
+            if (best - 0.25) * (best - 0.25) >= key:
+                best, at = d, j
+        value[i] = best
+        place[i] = at
+    return value, place
+
+
 SEARCHES = (
+    furthest_with_its_sign,
+    nearest_of_each,
     first_greatest,
     last_least,
     of_a_whole_tensor,

@@ -163,12 +163,13 @@ class _Promoter:
         """Yield a loop, and what reads and writes the elements before and after it."""
         written, own = loop, effects(loop.body).declares
         own |= effects(loop.body).rebinds
+        stores = [node for node in statements(loop.body) if isinstance(node, Store) and node.tensor not in own]
         stored = dict.fromkeys(node.tensor for node in statements(loop.body) if isinstance(node, Store))
         before: list[Statement] = []
         after: list[Statement] = []
         runs: dict[Expression, None] = {}
-        for tensor in (item for item in stored if item not in own):
-            accesses = self.accumulator(loop, tensor, stored)
+        for tensor, indices in dict.fromkeys((node.tensor, node.indices) for node in stores):
+            accesses = self.accumulator(loop, tensor, indices, stored)
             numbers = frozenset(access.access for access in accesses)
             conditions = None if not accesses else reached((loop,), numbers) if tensor.type.rank else ()
             if not accesses:
@@ -196,22 +197,24 @@ class _Promoter:
         yield from (conditional(tuple(runs), *whole),) if runs else whole
 
     @legality
-    def accumulator(self, loop: For, tensor: Tensor, stored: Mapping[Tensor, None]) -> Sequence[Load | Store]:
-        """Return the accesses to the one element of a tensor that a loop writes and reads, if there is one."""
+    def accumulator(
+        self, loop: For, tensor: Tensor, indices: Sequence[Expression], stored: Mapping[Tensor, None]
+    ) -> Sequence[Load | Store]:
+        """Return the accesses to the element at `indices` that a loop stores, if it reads it, too, and it is one."""
         accesses = [node for node in walk(loop.body) if isinstance(node, Load | Store) and node.tensor == tensor]
-        store = next(node for node in accesses if isinstance(node, Store))
-        same = [node for node in accesses if node.indices == store.indices]
-        others = [node for node in accesses if node.indices != store.indices]
+        same = [node for node in accesses if node.indices == indices]
+        others = [node for node in accesses if node.indices != indices]
         numbers, whole = frozenset(node.access for node in same), value_dtype(tensor.type.dtype)
         if not any(isinstance(node, Load) for node in same):
             return ()
         if whole != tensor.type.dtype and not _wraps_last(loop, numbers, Symbol(tensor.name, -1, whole)):
             return ()
         changing = assigned_symbols(loop.body) | {loop.index}
-        if any(read_symbols(index) & changing for index in store.indices):
+        if any(read_symbols(index) & changing for index in indices):
             return ()
-        if any(isinstance(node, Load) and node.tensor in stored for index in store.indices for node in walk(index)):
+        if any(isinstance(node, Load) and node.tensor in stored for index in indices for node in walk(index)):
             return ()
+        store = next(node for node in same if isinstance(node, Store))
         if not all(self.is_apart(loop, store, node) for node in others):
             return ()
         return same

@@ -19,6 +19,7 @@ from dataclasses import replace
 from itertools import count
 
 from brickwork.analysis.analyse import analyse
+from brickwork.analysis.atomic_updates import find_updates
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.polyhedral_model import Loop
 from brickwork.analysis.polynomial import Polynomial, interval_of
@@ -151,14 +152,20 @@ def _checks(analysis: Analysis) -> int:
 
 
 def diagonals(kernel: Kernel, analysis: Analysis) -> dict[Symbol, int]:
-    """Return the nests, by their outer loop's index, whose diagonals are independent, and the slope of these."""
+    """Return the nests, by their outer loop's index, whose diagonals are independent, and the slope of these.
+
+    Where nothing but updates is in the way all iterations run at once.
+    """
     facts = Facts(analysis.model, Solver(), analysis.bounds)
     found: dict[Symbol, int] = {}
     for outer, inner in _nests(kernel):
         nest = _loop(outer, analysis), _loop(inner, analysis)
         if _may_be_skewed(kernel, nest, analysis) and (slope := _slope(facts, nest, analysis)):
             found[outer.index] = slope
-    return found
+    if not found:
+        return found
+    updated = find_updates(kernel, analysis).loops
+    return {index: slope for index, slope in found.items() if not updated[index].independent}
 
 
 def _nests(kernel: Kernel) -> Iterator[tuple[For, For]]:

@@ -109,7 +109,9 @@ def _note(writer: Writer, value: str, loop: Whole) -> None:
     if not writer.scope.guards and writer.scope.chance(0.5):
         writer.line(f"v = {value}")
         value = "v"
-    test = pick((f"{value} {compare} s", f"{value} {compare} s", f"s {compare} {value}"))
+    made = pick(("{0}", "{0}", "{0}", "abs({0})", "({0} * {0})", "(t - {0})"))
+    new, best = made.format(value), made.format("s")
+    test = pick((f"{new} {compare} {best}", f"{new} {compare} {best}", f"{best} {compare} {new}"))
     guards, writer.scope.guards = writer.scope.guards, []
     writer.line(f"if {' and '.join((*guards, test))}:")
     writer.line(f"    s = {value}")

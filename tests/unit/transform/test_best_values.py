@@ -11,7 +11,7 @@ import pytest
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, FLOAT32, INT64
 from brickwork.ir.interpret import run_kernel
-from brickwork.ir.nodes import Break, Continue, Load, Tensor, TensorType
+from brickwork.ir.nodes import Break, Continue, For, If, Load, Tensor, TensorType
 from brickwork.ir.walk import walk
 from brickwork.transform.canonical.best_values import with_best_values
 from brickwork.transform.scratch import names_of
@@ -121,6 +121,76 @@ def test_values_are_kept_with_their_places_where_branches_go_on(before):
 def test_a_search_under_a_condition_reads_nothing_before():
     inner = when(op("gt", load(X, J), KEPT), (let(AT, J),))
     assert not kept(let(AT, 0), loop(J, 0, N, when(load(FLAGS, J), (inner,))), AFTER)
+
+
+B, W, K = symbol("b", FLOAT32), symbol("w", FLOAT32), symbol("k", FLOAT32)
+ONE = build.constant(1.0, FLOAT32)
+SIZE = op("abs", B)
+MINE = op("abs", load(X, J))
+LARGER = op("gt", MINE, SIZE)
+
+
+def keyed(*body, around=lambda inner: inner):
+    """Return a search that keeps the value and the place of an extreme of what is made of values."""
+    final = (store(Y, (0,), build.read(AT)), when(op("lt", B, ONE), (store(Y, (1,), build.integer(3)),)))
+    return (
+        let(B, build.constant(0.25, FLOAT32)),
+        let(W, build.constant(0.5, FLOAT32)),
+        let(AT, -1),
+        *around((loop(J, 0, N, *body),)),
+        *final,
+    )
+
+
+TAKEN = (let(B, load(X, J)), let(AT, J))
+
+
+def test_what_is_made_of_the_best_value_is_kept():
+    assert kept(*keyed(when(LARGER, TAKEN)))
+    assert kept(*keyed(when(op("le", SIZE, MINE), TAKEN)))
+    assert kept(*keyed(let(V, load(X, J)), when(op("gt", op("abs", V), SIZE), (let(B, V), let(AT, J)))))
+    assert kept(*keyed(let(V, load(X, J)), let(K, op("abs", V)), when(op("gt", K, SIZE), (let(B, V), let(AT, J)))))
+    assert kept(*keyed(let(K, SIZE), when(op("gt", MINE, K), TAKEN)))
+    assert kept(*keyed(when(op("gt", op("mul", load(X, J), W), op("mul", B, W)), TAKEN)))
+    assert kept(*keyed(when(op("logical_and", op("lt", J, 3), LARGER), TAKEN)))
+    assert kept(*keyed(when(LARGER, (*TAKEN, Break()))))
+    assert kept(*keyed(when(op("ge", J, 1), (when(LARGER, TAKEN),))))
+
+
+def test_it_is_kept_through_the_loops_around():
+    twice = keyed(when(LARGER, (*TAKEN, Break())), around=lambda inner: (loop(I, 0, 2, *inner),))
+    assert kept(*twice)
+    (outer,) = [item for item in with_best_values(twice, names_of(twice, 1)) if isinstance(item, For)]
+    assert not any(isinstance(item, If) for item in outer.body)
+    # There it is another value in each iteration.
+    again = keyed(when(LARGER, TAKEN), around=lambda inner: (loop(I, 0, 2, let(B, load(X, I)), *inner),))
+    assert kept(*again)
+    (outer,) = [item for item in with_best_values(again, names_of(again, 1)) if isinstance(item, For)]
+    assert any(isinstance(item, If) for item in outer.body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        (when(op("gt", load(X, J), B), TAKEN),),  # The value itself is what is compared.
+        (when(op("gt", load(X, J), SIZE), TAKEN),),
+        (when(LARGER, (let(B, MINE), let(AT, J))),) * 2,
+        (when(LARGER, TAKEN), let(B, op("sub", B, ONE))),
+        (when(LARGER, (let(B, build.constant(0.75, FLOAT32)), let(AT, J))),),
+        (when(LARGER, (let(AT, J),), (let(B, load(X, J)),)),),
+        (when(op("gt", op("mul", load(X, J), W), op("mul", B, W)), TAKEN), let(W, op("add", W, ONE))),
+        (
+            let(V, load(X, J)),
+            when(op("gt", op("abs", V), SIZE), (let(V, ONE), let(B, V), let(AT, J))),
+        ),
+        (when(LARGER, (store(X, (J,), build.constant(9.0, FLOAT32)), *TAKEN)),),
+        (let(V, load(X, J)), store(X, (J,), op("add", V, ONE)), when(op("gt", op("abs", V), SIZE), TAKEN)),
+        (when(op("ne", MINE, SIZE), TAKEN),),
+        (when(op("gt", load(FLAGS, J), load(FLAGS, 0)), TAKEN),),
+    ],
+)
+def test_other_values_are_compared_as_they_are(body):
+    assert not kept(*keyed(*body))
 
 
 def test_elements_keep_their_numbers():
