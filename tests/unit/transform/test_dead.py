@@ -99,6 +99,13 @@ def test_a_branch_with_a_check_that_leaves_a_loop_stays():
     assert without_dead(whole, {RESULT}) == (loop(store(build.integer(1))), *whole[1:])
 
 
+def test_a_branch_with_a_check_that_gives_a_variable_a_value_stays():
+    divided = build.apply("floordiv", build.integer(6), build.read(V))
+    choice = If(condition=build.apply("gt", build.read(T), build.integer(1)), then=(assign(S, 2), ASKED))
+    whole = (assign(S, 1), loop(choice, store(build.read(S))), store(divided, RESULT, build.integer(0)))
+    assert without_dead(whole, {RESULT}) == whole
+
+
 ROW = Tensor("row", 6, TensorType(INT64, 1), sizes=(3,))
 TABLE = Tensor("table", 7, TensorType(INT64, 2), sizes=(3, 2))
 AT = (build.read(T), build.read(S))
@@ -117,6 +124,7 @@ def test_a_list_is_filled_by_a_nest_over_all_of_it():
         loop(store(value, RESULT)),
         loop(loop(store(value, TABLE, *AT), index=S, start=1, stop=2)),
         loop(store(value, ROW), assign(V, 1)),
+        Store(tensor=Tensor("one", 8, TensorType(INT64, 0)), indices=(), value=value, access=3),
     ):
         assert filled_local(other) is None
 

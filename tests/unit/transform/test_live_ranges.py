@@ -118,6 +118,28 @@ def left_early(x: Tensor, y: Tensor) -> None:
     y[5] = s
 
 
+def found_and_left(x: Tensor, y: Tensor) -> None:
+    s = 1.0
+    for k in range(x.shape[0]):
+        if x[k] > 2.5:
+            s = x[k] * 2.0
+            break
+        s = 3.0
+        y[k] = s
+    y[5] = s
+
+
+def gone_on_with(x: Tensor, y: Tensor) -> None:
+    s = 0.0
+    for k in range(x.shape[0]):
+        y[k] = s
+        if x[k] > 0:
+            s = x[k]
+            continue
+        s = 5.0
+        y[k] += s
+
+
 def kernel_of(function: Callable[..., object], *arguments: object) -> Kernel:
     program = canonical(program_of(function, *arguments))
     return next(node.kernel for node in statements(program.body) if isinstance(node, Launch))
@@ -139,6 +161,8 @@ def variables(kernel: Kernel, name: str) -> int:
         (passed_on, {"s": 1}),
         (carried_around, {"s": 1, "t": 1}),
         (left_early, {"s": 1}),
+        (found_and_left, {"s": 1}),
+        (gone_on_with, {"s": 1}),
     ],
 )
 def test_uses_that_stand_alone_have_variables_of_their_own(

@@ -50,6 +50,14 @@ def halved(x: Tensor, y: Tensor, a: int) -> None:
     y[2] = h
 
 
+def divided_at_once(x: Tensor, y: Tensor, a: int) -> None:
+    h = a
+    while h >= 1:
+        y[0] = y[0] * 2.0 + h
+        h = h >> 70
+    y[1] = h
+
+
 def divided_by_eight(x: Tensor, y: Tensor, a: int) -> None:
     h = a
     while h >= 1:
@@ -62,7 +70,7 @@ SCALED = [
     *((doubled, (X, Y, a)) for a in (1, 2, 3, 5, 6, 9)),
     *(
         (function, (X, Y, a))
-        for function in (halved, divided_by_eight)
+        for function in (halved, divided_by_eight, divided_at_once)
         for a in (-9, -1, 0, 1, 2, 7, 8, 9, 63, 64, 511)
     ),
     *((shifted_by_two_places, (X, Y, a)) for a in (-(2**63), -1, 0, 1, 3, 4, 15, 16, 17, 64)),
@@ -115,7 +123,64 @@ def halved_away(x: Tensor, y: Tensor, a: int) -> None:
         h //= -2
 
 
+def halved_below(x: Tensor, y: Tensor, a: int) -> None:
+    h = a
+    while h < 3:
+        y[0] += h
+        h //= 2
+
+
+def halved_beyond_nothing(x: Tensor, y: Tensor, a: int) -> None:
+    h = a
+    while h > -1:
+        y[0] += h
+        h //= 2
+
+
+def halved_upwards(x: Tensor, y: Tensor, a: int) -> None:
+    h = a
+    while h < -2:
+        y[0] += h
+        h //= 2
+
+
+def doubled_while_great(x: Tensor, y: Tensor, a: int) -> None:
+    h = a
+    while h > 2:
+        y[0] += h
+        h *= 2
+
+
+def not_shifted(x: Tensor, y: Tensor, a: int) -> None:
+    h = 1
+    while h <= a:
+        y[0] += h
+        h <<= 0
+
+
+def times_a_size(x: Tensor, y: Tensor, a: int) -> None:
+    h = 1
+    while h <= a:
+        y[0] += h
+        h *= x.shape[0]
+
+
+def doubled_to_a_limit_that_falls(x: Tensor, y: Tensor, a: int) -> None:
+    h = 1
+    while h < a:
+        y[0] += h
+        h *= 2
+        a -= 7
+
+
 STAYING = [
+    (halved_below, (X, Y, 9)),
+    (halved_beyond_nothing, (X, Y, -5)),
+    (halved_upwards, (X, Y, -9)),
+    (doubled_while_great, (X, Y, 1)),
+    (not_shifted, (X, Y, 0)),
+    (times_a_size, (X, Y, 40)),
+    (doubled_to_a_limit_that_falls, (X, Y, 40)),
     (halved_below_nothing, (X, Y, -1)),
     (trebled, (X, Y, 30)),
     (halved_to_a_limit, (X, Y, 3)),

@@ -257,7 +257,17 @@ def exclusive_of_another(x: Tensor, y: Tensor, k: Tensor) -> None:
         q = k[i]
 
 
+def floats_in_turn(x: Tensor, y: Tensor, k: Tensor) -> None:
+    s, t, u = 0.3, 0.1, 0.7
+    for i in range(x.shape[0]):
+        q = k[i]
+        y[q] += x[i] * s + t
+        s = 1.0 - s
+        t, u = u, t
+
+
 STAYING = [
+    floats_in_turn,
     scaled_to_the_left,
     halved,
     exclusive_with_an_index,

@@ -20,7 +20,6 @@ from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Assign,
     Block,
-    Constant,
     Expression,
     For,
     Kernel,
@@ -55,9 +54,8 @@ class _Passed:
     @legality
     def is_kept_by(self, statement: Statement) -> bool:
         """Whether the value would be the same after a statement, and inside of it."""
-        own = {loop.index for loop in self.loops} | {item.symbol for item in self.steps}
         made, changed = effects(self.roots), effects(statement)
-        return not (made.loads & changed.changes) and not ((made.reads - own) & changed.assigns)
+        return not (made.loads & changed.changes) and not (made.reads & changed.assigns)
 
 
 def with_passed_values(kernel: Kernel, kept: Collection[Tensor], names: Names) -> Kernel:
@@ -84,7 +82,7 @@ def _block(block: Block, wanted: Collection[Tensor], names: Names) -> Block:
                 result[at] = _unstored(result[at], item, names)
             if kept and tensor not in done.stores:
                 known.append((item, None if tensor in done.loads else at))
-        known += [(item, len(result)) for item in _found(inner, wanted)]
+        known += [(item, len(result)) for item in _found(inner, wanted) if not _is_dear(item)]
         result.append(inner)
     return tuple(result)
 
@@ -105,19 +103,21 @@ def _found(statement: Statement, wanted: Collection[Tensor]) -> Iterator[_Passed
             continue
         if not all(build.read(index) in store.indices for index in indices):
             continue
-        if not all(isinstance(loop.start, Constant) and loop.start.value >= 0 for loop in loops):
-            continue
         steps = _steps(store.value, before)
         roots = (*(item.value for item in steps), store.value)
         made = effects(roots)
         again = any(assigns[item.symbol] > 1 for item in steps)
-        loads = [node for node in walk(roots) if isinstance(node, Load)]
         if again or made.draws or made.loads & effects(statement).stores:
-            continue
-        if len({load.tensor for load in loads}) < len(loads) or any(effects(load.indices).loads for load in loads):
             continue
         if not _read_before(steps, (store.value, *store.indices), indices) & effects(statement).assigns:
             yield _Passed(store, loops, steps)
+
+
+def _is_dear(item: _Passed) -> bool:
+    """Whether a value is made of neighbours, or of what elements say where it is."""
+    roots = (*(step.value for step in item.steps), item.store.value)
+    loads = [node for node in walk(roots) if isinstance(node, Load)]
+    return len({load.tensor for load in loads}) < len(loads) or any(effects(load.indices).loads for load in loads)
 
 
 def _straight(
@@ -179,8 +179,7 @@ def _used(loop: For, item: _Passed, names: Names) -> For:
     if _stores_in(loop, item.store.tensor) > sum(_stores_in(each, item.store.tensor) for each, _ in matched):
         return loop
     for each, inside in matched:
-        changed = change(each, inside)
-        loop = changed if each is loop else _in_place(loop, each, changed)
+        loop = _in_place(loop, each, change(each, inside))
         if _stores_in(each, item.store.tensor):
             break  # those after it find what it stores
     return loop

@@ -126,14 +126,13 @@ def _with_index(loop: While, names: Names) -> Block | None:
 def _shifted(loop: While, names: Names) -> Block | None:
     """Return a `while` that a counter ends which is multiplied or divided by a power of two; None if it is not."""
     for counter, compare, limit in limits(loop.condition):
-        step = step_of(loop, counter, SCALING | SHIFTING) if is_fixed(limit, loop) else None
-        bits = None if step is None else _bits(step)
-        most = None if step is None else _most(step, compare, limit)
-        if step is None or bits is None or most is None:
+        if not is_fixed(limit, loop) or (step := step_of(loop, counter, SCALING | SHIFTING)) is None:
             continue
-        turns = build.apply("bit_length", most)
-        if bits > 1:
-            turns = build.apply("floordiv", build.add(turns, build.integer(bits - 1)), build.integer(bits))
+        bits, most = _bits(step), _most(step, compare, limit)
+        if bits is None or most is None:
+            continue
+        places = build.add(build.apply("bit_length", most), build.integer(bits - 1))
+        turns = build.apply("floordiv", places, build.integer(bits))
         way = "shift_left" if step.operator in {"mul", "shift_left"} else "shift_right"
         index, level = names.symbol("turn", INT64), names.symbol(counter.name, INT64)
 
@@ -161,9 +160,8 @@ def _bits(step: Step) -> int | None:
     if not isinstance(step.by, Constant):
         return None
     by = int(step.by.value)
-    if step.operator in SHIFTING:
-        return by if 0 < by < INT64.bits else None
-    return by.bit_length() - 1 if by > 1 and by & (by - 1) == 0 else None
+    places = by if step.operator in SHIFTING else by.bit_length() - 1 if by & (by - 1) == 0 else 0
+    return places if places > 0 else None
 
 
 @legality

@@ -357,8 +357,7 @@ class _Reader:
                 return known.get(symbol)
             case Apply(operator=operator, operands=(left, right)) if operator.name in {"floordiv", "mod"}:
                 inner = self.digits(left, known)
-                by = None if inner is None else self.known.product(right)
-                if inner is None or by is None:
+                if inner is None or (by := self.known.product(right)) is None:
                     return None
                 place = inner.low.times(by)
                 if inner.high is not None and inner.high.over(place) is None:

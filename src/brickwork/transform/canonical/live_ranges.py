@@ -70,22 +70,22 @@ class _Splitter:
             places = [place for place, each in enumerate(used) if symbol in each]
             for first, last in _runs(symbol, places, live):
                 part = tuple(result[first : last + 1])
-                if self.is_alone(symbol, part, live[first], live[last + 1], ends):
+                lines = all(isinstance(item, Assign) or symbol not in assigned_symbols(item) for item in part)
+                if not lines and self.is_alone(symbol, part, live[first] | live[last + 1], ends):
                     own = self.names.symbol(symbol.name, symbol.dtype)
                     result[first : last + 1] = [with_variables(item, {symbol: own}) for item in part]
         return tuple(self.statement(item, live[place + 1], ends) for place, item in enumerate(result))
 
     @legality
-    def is_alone(self, symbol: Symbol, part: Block, before: Symbols, after: Symbols, ends: Ends) -> bool:
+    def is_alone(self, symbol: Symbol, part: Block, around: Symbols, ends: Ends) -> bool:
         """Whether a part of a block passes a variable neither on nor in, and others use it elsewhere."""
-        lines = all(isinstance(item, Assign) or symbol not in assigned_symbols(item) for item in part)
-        if lines or symbol in before or symbol in after:
+        if symbol in around:
             return False
         inner = sum(self.inside.of(item, _mentions)[symbol] for item in part)
         if inner == self.mentions[symbol]:
             return False
         leaves = any(effects(item).jumps for item in part)
-        if leaves and symbol in ends.breaks | ends.continues:
+        if leaves and symbol in ends.continues:  # What is live where a loop is left is so where it goes on.
             return False
         self.mentions[symbol] -= inner
         return True

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+import brickwork as bw
 from brickwork.ir.nodes import Launch, Load, Store
 from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
@@ -289,7 +290,30 @@ def crossed(x: torch.Tensor, y: torch.Tensor) -> None:
             y[i, x.shape[1] - 1 - j] = y[i, j] + 1.0
 
 
+def read_twice(x: torch.Tensor, y: torch.Tensor) -> None:
+    z, w = torch.ones_like(x), torch.ones_like(x)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            y[i, j] = x[i, j] * 3.0
+        for j in range(x.shape[1]):
+            z[i, j] = y[i, j] * 2.0
+            v = y[i, j] + 1.0
+            w[i, j] = y[i, j] * v
+
+
+def at_a_row_that_moved(x: torch.Tensor, y: torch.Tensor) -> None:
+    """The reader goes along the row that the first loop would have come to next."""
+    k = 0
+    for j in range(x.shape[1]):
+        y[k, j] = j * 3.0
+        k = min(k + 1, x.shape[0] - 1)
+    for j in range(x.shape[1]):
+        x[k, j] = y[k, j] * 2.0
+
+
 LEFT = {
+    read_twice: (3, 0),
+    at_a_row_that_moved: (2, 1),
     rounded: (2, 1),
     from_the_end: (2, 1),
     from_a_size: (2, 1),
@@ -362,6 +386,19 @@ def accesses(program):
 @pytest.mark.parametrize("function", LEFT)
 def test_what_is_computed_again_is_not_read(function):
     assert accesses(passed(function, numbers(2, 3))[0]) == LEFT[function]
+
+
+def drawn(x: torch.Tensor, y: torch.Tensor) -> None:
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            y[i, j] = x[i, j] * bw.rand()
+        for j in range(x.shape[1]):
+            y[i, j] = y[i, j] * y[i, j]
+
+
+def test_what_is_drawn_is_not_drawn_again():
+    changed, program = passed(drawn, numbers(2, 3))
+    assert changed == program
 
 
 def test_what_a_result_has_is_read():
