@@ -208,11 +208,15 @@ class _Cutter:
 
     def independent(self, statement: For, loop: Loop, part: Block) -> bool:
         """Whether a loop over a part of the body could run in parallel."""
-        node = replace(statement, body=part)
-        _, carried = scalar_verdict(node, self.live.get(statement.index, NONE))
-        model = replace(self.facts.model, accesses=tuple(_accesses(part, self.facts)))
-        facts = replace(self.facts, model=model)
-        return carried is None and find_race(facts, loop, may_alias=False) is None
+        return is_independent(replace(statement, body=part), loop, self.facts, self.live.get(statement.index, NONE))
+
+
+@legality
+def is_independent(part: For, loop: Loop, facts: Facts, live: frozenset[Symbol]) -> bool:
+    """Whether a part of a loop, after which some variables are read, could run in parallel."""
+    _, carried = scalar_verdict(part, live)
+    model = replace(facts.model, accesses=tuple(_accesses(part.body, facts)))
+    return carried is None and find_race(replace(facts, model=model), loop, may_alias=False) is None
 
 
 @legality

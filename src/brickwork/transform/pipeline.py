@@ -14,6 +14,7 @@
    with_product_nests (only for matrix instructions): perfect nests, before contractions are looked for.
    with_checks_ahead (only for matrix instructions): contractions without checks, which are looked for next.
    with_separate_sums (only for grids): nests of their own for contractions, in expanded scratch tensors, too.
+   with_free_parts (only for grids): likewise, for parts that are freer than a whole nest.
    with_launched_steps (only for grids): then, as kernels with parts of scratch tensors have loops that are independent.
    with_own_scratch: then, since each of these kernels is to choose how its tensors lie in memory.
    without_argument_checks (only for grids): likewise, since checks keep loops in order.
@@ -84,6 +85,7 @@ from brickwork.transform.columns import may_have_columns, with_columns
 from brickwork.transform.distribute import distribute, may_distribute
 from brickwork.transform.expand_scratch import with_expanded_scratch
 from brickwork.transform.explanation import GUARDS
+from brickwork.transform.free_parts import with_free_parts
 from brickwork.transform.gathered_scatters import with_gathers
 from brickwork.transform.given import Given, completed, given_for, in_order_where_short, rearranged, touched_by
 from brickwork.transform.guard import careful_body, conjunction, fast_body, guards, with_guard
@@ -147,6 +149,7 @@ _APART = (
     with_product_nests,
     with_checks_ahead,
     with_separate_sums,
+    with_free_parts,
     with_launched_steps,
 )
 """What makes kernels of their own for some arguments, or changes what stands around loops."""

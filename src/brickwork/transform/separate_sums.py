@@ -19,46 +19,32 @@ terms are worth tiles, and there is room; elsewhere the kernel runs as it was.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Iterable, Sequence
 
-from brickwork.analysis.analyse import analyse
-from brickwork.analysis.atomic_updates import find_updates
-from brickwork.analysis.isl import Solver
-from brickwork.analysis.races import Facts
-from brickwork.analysis.scalars import NONE, live_after_loops, live_before
-from brickwork.analysis.verdicts import Analysis, Bound
+from brickwork.analysis.scalars import NONE, live_before
+from brickwork.analysis.verdicts import Bound
 from brickwork.ir import build
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
-    Allocate,
     Assign,
     Block,
     Constant,
-    Expression,
     For,
-    If,
-    Kernel,
     Launch,
     Load,
-    Node,
-    Read,
     Statement,
     Store,
     Symbol,
-    Tensor,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, statements, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.matrix import LEAST_TERMS
 from brickwork.target.target import Target
-from brickwork.transform.distribute import may_have_parts, may_run_before
-from brickwork.transform.guard import guards
-from brickwork.transform.iteration_bounds import Ranges
-from brickwork.transform.nests_apart import Apart, Changed, Place, each_launch, in_branches, launches, worth_tiles
+from brickwork.transform.nest_parts import NestCutter, UncutError, asked
+from brickwork.transform.nests_apart import Changed, Place, each_launch, launches, worth_tiles
 from brickwork.transform.schedule.contract_loops import opened
-from brickwork.transform.scratch import Names, copied
+from brickwork.transform.scratch import Names
 from brickwork.transform.sums_apart import assigned_for, sums_of, total_of
 
 APART = "_sums"
@@ -73,32 +59,16 @@ def with_separate_sums(launch: Launch, names: Names, target: Target) -> Changed:
     kernel = launch.kernel
     if not any(_has_several(node) for node in statements(kernel.body) if isinstance(node, For)):
         return (launch,), {}
-    analysis = analyse(kernel)
-    cutter = _Cutter.of(kernel, analysis, names)
-    found = [cutter.cut(item) for item in kernel.body]
-    held = guards(analysis)
-    found = [None if each is None else replace(each, worth=(*held, *each.worth)) for each in found]
+    found = _Cutter.of(kernel, names, target).all_cut(kernel.body)
     return launches(launch, found, APART, REMARK, most=target.scratch_bytes)
 
 
 def _has_several(loop: For) -> bool:
     """Whether a loop has several loops in it, or one that adds up several sums, so that an analysis is worth making."""
-    body = opened(_asked(loop.body)[1])
+    body = opened(asked(loop.body)[1])
     inner = [item for item in body if effects(item).loops]
     several = len(inner) > 1 or any(len(sums_of(item)) > 1 for item in inner)
     return several or (bool(inner) and any(_goes_on(item, body, loop) for item in body))
-
-
-def _asked(body: Block) -> tuple[Expression | None, Block]:
-    """Return the condition around all of a body, which can be asked around each part of it, and what it is around."""
-    match body:
-        case (If(condition=condition, then=then, otherwise=()),):
-            found, read = effects(then), effects(condition)
-            if not read.reads & found.assigns and not read.loads & found.changes:
-                return condition, then
-        case _:
-            pass
-    return None, body
 
 
 def _goes_on(statement: Statement, block: Block, loop: For) -> bool:
@@ -123,66 +93,22 @@ def _goes_on(statement: Statement, block: Block, loop: For) -> bool:
 # ---------------------------------------------------------------- parts
 
 
-class _UncutError(Exception):
-    """A nest cannot be cut."""
-
-
 @dataclass(slots=True)
-class _Cutter:
-    """Cuts the nests of one kernel. What is worth it, and what is kept, is noted while a nest is cut."""
-
-    facts: Facts
-    updated: Mapping[Symbol, Collection[Tensor]]
-    """The tensors that each loop, were it parallel, would update in steps of their own."""
-    live: dict[Symbol, frozenset[Symbol]]
-    names: Names
-    known: Ranges
-    changed: frozenset[Tensor]
-    """The tensors that the kernel stores into."""
-    kept: list[Allocate] = field(default_factory=list[Allocate])
-    worth: list[Expression] = field(default_factory=list[Expression])
-    without: dict[Tensor, frozenset[Symbol]] = field(default_factory=dict[Tensor, frozenset[Symbol]])
-    """The loops around that what is kept does not go with: it is computed before these."""
-
-    @classmethod
-    def of(cls, kernel: Kernel, analysis: Analysis, names: Names) -> _Cutter:
-        """Return what cuts a kernel's nests."""
-        known = Ranges(frozenset(kernel.scalars) - assigned_symbols(kernel.body))
-        facts = Facts(analysis.model, Solver(), analysis.bounds)
-        updated = {index: verdict.updates for index, verdict in find_updates(kernel, analysis).loops.items()}
-        changed = effects(kernel.body).changes
-        return cls(facts, updated, live_after_loops(kernel.body), names, known, changed)
-
-    def cut(self, statement: Statement) -> Apart | None:
-        """Return the nests in place of one, which may stand in conditions; None if it stays as it is."""
-        self.kept, self.worth = [], []
-        try:
-            nests = in_branches((statement,), self.nests)
-        except _UncutError:
-            return None
-        return None if nests == (statement,) else Apart(nests, tuple(self.kept), tuple(self.worth))
-
-    def nests(self, statement: Statement) -> Block:
-        """Return a nest as several, each with loops and accesses of its own."""
-        parts = self.loops(statement, Place((), self.known)) if isinstance(statement, For) else ()
-        return tuple(copied(part, self.names) for part in parts) if len(parts) > 1 else (statement,)
+class _Cutter(NestCutter):
+    """Cuts the nests of one kernel at its contractions."""
 
     def loops(self, loop: For, place: Place) -> list[Statement]:
         """Return a loop as one for each part of its body, behind what does not go with it."""
         inside = place.inside(loop)
-        condition, body = _asked(loop.body)
+        condition, body = asked(loop.body)
         spread = self.spread(opened(body), inside)
         ahead, rest = self.taken_out(loop, spread, inside) if condition is None else ((), spread)
         parts = self.parts(rest, inside)
         if len(parts) == 1 and not ahead:
             return [loop]
         if not self.may_be_parted(loop, parts):
-            raise _UncutError
-        *others, last = self.passed(parts, inside)
-        parts = [*map(_without_unread, others), last]
-        if condition is not None:
-            parts = [(If(condition=condition, then=part),) for part in parts]
-        return [*ahead, *(replace(loop, body=part) for part in parts)]
+            raise UncutError
+        return [*ahead, *self.parted(loop, parts, condition, inside)]
 
     def spread(self, block: Block, place: Place) -> Block:
         """Return a block with the loops in it cut, and with a loop for each contraction that one of them adds up."""
@@ -236,7 +162,7 @@ class _Cutter:
             return self.is_contraction(statement, block, place)
         if not isinstance(statement, For):
             return False
-        inside, (_, body) = place.inside(statement), _asked(statement.body)
+        inside, (_, body) = place.inside(statement), asked(statement.body)
         return any(self.has_contraction(item, body, inside) for item in body)
 
     def is_contraction(self, statement: Statement, block: Block, place: Place) -> bool:
@@ -256,20 +182,6 @@ class _Cutter:
         """Whether each execution checks where an element is read, which no tile does."""
         found = (self.facts.bounds.get((load.access, axis)) for axis in range(len(load.indices)))
         return any(verdict is not None and verdict.bound is Bound.CHECKED for verdict in found)
-
-    # ------------------------------------------------------------ legality
-
-    @legality
-    def may_be_parted(self, loop: For, parts: Sequence[Block]) -> bool:
-        """Whether all iterations of each part of a loop's body may run before all of the next part."""
-        early = assigned_symbols([item for part in parts[:-1] for item in part])
-        if not may_have_parts(loop) or self.live[loop.index] & early:
-            return False
-        node = next(item for item in self.facts.model.loops if item.node.index == loop.index)
-        cuts = ((parts[:place], parts[place:]) for place in range(1, len(parts)))
-        cut_up = (tuple(tuple(item for part in side for item in part) for side in cut) for cut in cuts)
-        updated = self.updated[loop.index]
-        return all(may_run_before(node, before, after, self.facts, updated) for before, after in cut_up)
 
     # ------------------------------------------------------------ what goes with fewer loops
 
@@ -294,7 +206,7 @@ class _Cutter:
     def taken_out(self, loop: For, block: Block, place: Place) -> tuple[Block, Block]:
         """Return what of a loop's body does not go with it, and loops, and the rest; notes that there are iterations.
 
-        Raises _UncutError where what is kept for fewer loops would have to be stored in each iteration.
+        Raises UncutError where what is kept for fewer loops would have to be stored in each iteration.
         """
         ahead: list[Statement] = []
         rest = [*block]
@@ -305,7 +217,7 @@ class _Cutter:
                 rest = [*_others(own, rest)]
         narrow = {made.tensor for made in self.kept if loop.index in self.without.get(made.tensor, ())}
         if effects(rest).stores & narrow:
-            raise _UncutError
+            raise UncutError
         if ahead:
             self.worth.append(build.apply("ge", build.iterations(loop.start, loop.stop), build.integer(1)))
         return tuple(ahead), tuple(rest)
@@ -324,81 +236,6 @@ class _Cutter:
             return False
         return any(self.has_contraction(item, others, place) for item in others)
 
-    # ------------------------------------------------------------ what passes between parts
-
-    def passed(self, parts: Sequence[Block], place: Place) -> list[Block]:
-        """Return parts that are given what they read of the variables that earlier ones assign."""
-        result = [*parts]
-        for number, part in enumerate(parts):
-            for symbol in sorted(live_before(part, NONE), key=lambda item: item.number):
-                sources = [n for n in range(number) if symbol in assigned_symbols(parts[n])]
-                if sources:
-                    pair = result[sources[-1]], result[number]
-                    result[sources[-1]], result[number] = self.given(symbol, parts[sources[-1]], *pair, place)
-        return result
-
-    def given(self, symbol: Symbol, written: Block, before: Block, after: Block, place: Place) -> tuple[Block, Block]:
-        """Return two parts of which the first one keeps a variable for the second, or that computes it again."""
-        last = next(item for item in reversed(written) if symbol in assigned_symbols(item))
-        known = self.known.fixed | {loop.index for loop in place.loops}
-        if isinstance(last, Assign) and self.is_known(last.value, known):
-            return before, (last, *after)
-        if not _is_assigned(symbol, before):
-            raise _UncutError
-        needless = self.needless(before, place)
-        sizes, indices = self.elements(place, needless)
-        tensor, made = self.names.tensor(f"{symbol.name}_kept", symbol.dtype, *sizes)
-        self.kept.append(made)
-        self.without[tensor] = needless
-        loc = place.loops[-1].loc
-        before = (*before, replace(self.names.store(tensor, *indices, build.read(symbol)), loc=loc))
-        bounds = [bound for node in statements(after) if isinstance(node, For) for bound in (node.start, node.stop)]
-        if symbol in assigned_symbols(after) or symbol in read_symbols(bounds):
-            value = replace(self.names.load(tensor, *indices), loc=loc)
-            return before, (Assign(symbol=symbol, value=value, loc=loc), *after)
-
-        def visit(node: Node) -> Node:
-            if isinstance(node, Read) and node.symbol == symbol:
-                return replace(self.names.load(tensor, *indices), loc=loc)
-            return node
-
-        return before, tuple(rewrite(item, visit) for item in after)
-
-    @legality
-    def is_known(self, value: Expression, known: Collection[Symbol]) -> bool:
-        """Whether a value is the same if it is computed again: what it reads is known, and stored into nowhere."""
-        found = effects(value)
-        return not found.draws and found.reads <= frozenset(known) and not found.loads & self.changed
-
-    def elements(self, place: Place, needless: frozenset[Symbol]) -> tuple[list[Expression], list[Expression]]:
-        """Return the sizes of a tensor with an element for each iteration of some loops, and this one's indices.
-
-        What is kept goes with all of them but those that are `needless`.
-        """
-        sizes, indices, ranges = list[Expression](), list[Expression](), self.known
-        for loop in (loop for loop in place.loops if loop.index not in needless):
-            size, least = ranges.iterations(loop), ranges.extreme(loop.start, most=False)
-            if size is None or least is None:
-                raise _UncutError
-            sizes.append(size)
-            indices.append(build.sub(build.read(loop.index), least))
-            ranges = ranges.inside(loop)
-        return sizes, indices
-
-
-@legality
-def _is_assigned(symbol: Symbol, block: Block) -> bool:
-    """Whether a block assigns a variable, whatever conditions in it say."""
-    for statement in block:
-        match statement:
-            case Assign(symbol=assigned) if assigned == symbol:
-                return True
-            case If(then=then, otherwise=otherwise) if _is_assigned(symbol, then) and _is_assigned(symbol, otherwise):
-                return True
-            case _:
-                pass
-    return False
-
 
 def _others(own: Block, block: Sequence[Statement]) -> Block:
     return tuple(item for item in block if not any(item is each for each in own))
@@ -406,11 +243,6 @@ def _others(own: Block, block: Sequence[Statement]) -> Block:
 
 def _variables(block: Iterable[Statement]) -> set[Symbol]:
     return {node.symbol for statement in block for node in statements(statement) if isinstance(node, Assign)}
-
-
-def _without_unread(block: Block) -> Block:
-    """Return a part without assignments for other parts, which have these, too."""
-    return tuple(item for item in block if not isinstance(item, Assign) or item.symbol in read_symbols(block))
 
 
 def _cut(rest: Sequence[Statement], parts: list[Block]) -> list[Statement]:

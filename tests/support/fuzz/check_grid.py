@@ -33,7 +33,7 @@ from brickwork.pytorch.arguments import with_values
 from brickwork.target.cpu import host_target
 from brickwork.target.cuda import cuda_target
 from brickwork.target.target import Target
-from brickwork.transform import ranks, replicate_reductions, split_recurrences, split_reductions, split_rows
+from brickwork.transform import free_parts, ranks, replicate_reductions, split_recurrences, split_reductions, split_rows
 from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.schedule import grid, long_sums, register_tile, shared_work
 from support.fuzz.case import Case, NumberArgument
@@ -146,6 +146,7 @@ def _small_pieces() -> Generator[None]:
         patch.object(split_reductions, "TILES", replace(few, joined=Role.PARALLEL)),
         patch.object(register_tile, "busy_threads", lambda _: 1),
         patch.object(long_sums, "LONG", 2),
+        patch.object(free_parts, "SHORT", 1),
         patch.object(ranks, "UNROLLED", 2),
         patch.object(split_recurrences, "UNROLLED", 2),
         patch.object(shared_work, "_INSIDE", 200),

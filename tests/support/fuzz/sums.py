@@ -56,8 +56,11 @@ def draw_sums(seed: int) -> Drawn:
     if any("r +=" in line or "r -=" in line for line in sums):
         after = ["s = max(s, 1.0) * r", *after] if source.random() < 0.5 else ["s += 2 * r", *after]
     rows = pick(("len(at)", "len(at)", "1, len(at)", "o, len(at)") if source.random() < 0.5 else ("len(at)",))
-    if source.random() < 0.15:
+    kind = source.random()
+    if kind < 0.15:
         lines = _scatter(source)
+    elif kind < 0.3:
+        lines = _steps(source)
     else:
         sums = _norm(source, sums) if source.random() < 0.3 else sums
         lines = [f"for y in range({rows}):", *_indented([*before, *begin, *sums, *after])]
@@ -177,6 +180,39 @@ def _scatter(source: random.Random) -> list[str]:
     add = f"if x[b, 1, y] > 0.0:\n    {add}" if source.random() < 0.3 else add
     after = pick(([], [], ["out[b, o, 0] -= x[b, 0, y]"]))
     return ["for y in range(x.shape[2]):", *_indented(["for k in range(w.shape[2]):", *_indented([add]), *after])]
+
+
+def _steps(source: random.Random) -> list[str]:
+    """Return a loop in order with parts that do not depend on the steps before, and what comes of it."""
+    pick = source.choice
+    ahead = pick(
+        (
+            ["s = 0.0", "for c in range(w.shape[0]):", "    s += x[b, c, 0] * w[c, o, 0] * y"],
+            ["s = 1.0", "for c in range(y):", "    if x[b, c % 3, 0] > 0.0:", "        s = s - c"],
+            ["s = x[b, 0, 0] - y", "if s > 1.0:", "    s = 2.0"],
+            ["s = 0.0", "for c in range(y):", "    s += out[b, o, c]"],
+            ["s = 0.0", "for c in range(w.shape[0]):", "    s += max(x[b, c, 0], h)"],
+        )
+    )
+    state = pick(("h = s - h", "h += s", "h = max(h, s)", "if s > 0.0:\n    h = s", "h = s\nif h > 9.0:\n    continue"))
+    stores = pick(
+        (
+            "out[b, o, y] = h",
+            "out[b, o, y] = out[b, o, max(y - 1, 0)] + h",
+            "out[b, 1 - o, y] = h - s",
+            "for c in range(len(at)):\n    out[b, o, c] += h * c",
+        )
+    )
+    start = pick(("len(at)", "len(at)", "1, len(at)", "o, len(at)"))
+    lines = ["h = 1.0", f"for y in range({start}):", *_indented([*ahead, state, stores])]
+    if source.random() < 0.4:
+        row = [
+            *pick((["h += x[b, 0, 0] + z"], ["h = z - h"])),
+            f"out[b, y, z] = out[b, {pick(('max(y - 1, 0)', 'y'))}, z] + h",
+        ]
+        lines = ["for y in range(out.shape[1]):", *_indented(["h = 0.0", "for z in range(len(at)):", *_indented(row)])]
+    more = ["for y in range(len(at)):", f"    out[b, o, y] {pick(('-=', '*='))} {pick(('2.0', 'y', 'v'))}"]
+    return ["v = x[b, 0, 0]", "h = 0.0", *lines, *(more if source.random() < 0.4 else ()), "out[b, o, 0] += h"]
 
 
 def _indented(lines: Sequence[str]) -> list[str]:
