@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import torch
 
+import brickwork as bw
 from brickwork.ir.dtypes import FLOAT64, INT64
 from brickwork.ir.nodes import Apply, Check, Constant, Expression, For, If, Launch, Size
 from brickwork.ir.walk import walk
@@ -82,3 +83,39 @@ def test_sizes_that_are_equal_are_one():
     sizes = {node for condition in checks for node in walk(condition) if isinstance(node, Size)}
     assert len(checks) == 2
     assert len(sizes) == 1
+
+
+def cells(start: torch.Tensor, x: torch.Tensor, n: int):
+    """Sum up what the cell of each element, and the one after it, hold."""
+    out = torch.zeros_like(x)
+    for i in range(x.shape[0]):
+        c = int(x[i]) * n
+        for o in range(2):
+            cell = c + o
+            for j in range(start[cell], start[cell + 1]):
+                out[i] += abs(x[i] - x[j])
+    return out
+
+
+def other_ends(start: torch.Tensor, x: torch.Tensor, n: int):
+    """Sum up what two cells hold, that are not neighbours."""
+    out = torch.zeros_like(x)
+    for i in range(x.shape[0]):
+        c = int(x[i]) * n
+        for j in range(start[c], start[c + 2]):
+            out[i] += abs(x[i] - x[j])
+    return out
+
+
+def test_rows_that_elements_find_are_as_long_as_their_ends_say():
+    x = torch.empty(4096, device="meta")
+
+    def conditions(function: Callable[..., object], count: int) -> str:
+        start = torch.empty(count, dtype=torch.int64, device="meta")
+        return bw.op(function).explain(start, x, 1, device="sm_90")
+
+    text = "x.shape[0] <= (start.shape[0] - 1) * 4"
+    assert text in conditions(cells, 1025)
+    assert "out.shape[0] <=" not in conditions(cells, 1025)
+    assert "4096 blocks" not in conditions(cells, 1025)
+    assert text not in conditions(other_ends, 1025)

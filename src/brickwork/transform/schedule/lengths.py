@@ -20,7 +20,7 @@ from brickwork.analysis.polynomial import SIZE_LIMIT
 from brickwork.ir import build
 from brickwork.ir.answers import Answers
 from brickwork.ir.effects import effects
-from brickwork.ir.nodes import Apply, Assign, Block, Constant, Expression, For, Load, Read, Size, Store, Symbol
+from brickwork.ir.nodes import Apply, Assign, Block, Constant, Expression, For, Load, Read, Select, Size, Store, Symbol
 from brickwork.ir.walk import assigned_symbols, operands_of, read_symbols, statements, substitute, walk
 from brickwork.records import dataclass
 
@@ -94,6 +94,29 @@ class Lengths:
             seen |= read
         return False
 
+    def rows_of(self, loop: For) -> Expression | None:
+        """Return how many rows there are, if neighbouring elements begin and end a loop, whatever place says which."""
+        ends = self._assigned(loop.start), self._assigned(loop.stop)
+        if not all(isinstance(end, Load) for end in ends):
+            return None
+        first, last = (end for end in ends if isinstance(end, Load))
+        axes = [axis for axis, pair in enumerate(zip(first.indices, last.indices, strict=False)) if len({*pair}) > 1]
+        if first.tensor != last.tensor or len(axes) != 1:
+            return None
+        lower, upper = (self._written(_without_sign(end.indices[axes[0]])) for end in (first, last))
+        if not any(_less(above, below) == {(): 1} for below, above in product(lower, upper)):
+            return None
+        return build.sub(Size(tensor=first.tensor, axis=axes[0]), build.integer(1))
+
+    def _written(self, value: Expression) -> tuple[_Sum, ...]:
+        """Return an integer as a sum in terms of names, and of what these are assigned: a place may have a name."""
+        assigned = substitute(value, self.values)
+        return tuple(map(sum_of_products, (value, assigned, substitute(assigned, self.values))))
+
+    def _assigned(self, value: Expression) -> Expression:
+        """Return what a variable is assigned, if that is at one place."""
+        return self.values.get(value.symbol, value) if isinstance(value, Read) else value
+
     def _known(self, total: _Sum) -> Expression | None:
         """Return a sum as an expression, if all that is added up is known before the block."""
         if not self._is_known(*(leaf for factors in total for leaf in factors)):
@@ -124,7 +147,8 @@ def by_axes(loop: For, levels: Sequence[For]) -> tuple[Expression, Expression] |
         return None
     ends = read_symbols((lengths.resolved(loop.start), lengths.resolved(loop.stop)))
     around = {level.index: build.iterations(level.start, level.stop) for level in levels if level.index in ends}
-    rows = build.apply("maximum", build.product([build.integer(1), *around.values()]), build.integer(1))
+    rows = None if around else lengths.rows_of(loop)
+    rows = build.apply("maximum", rows or build.product([build.integer(1), *around.values()]), build.integer(1))
     found: dict[Expression, Expression] = {}
     for node, size in _axes(loop):
         others = read_symbols((*node.indices[: size.axis], *node.indices[size.axis + 1 :]))
@@ -145,6 +169,11 @@ def _axes(loop: For) -> Iterator[tuple[Load | Store, Size]]:
             for axis, item in enumerate(node.indices):
                 if loop.index in read_symbols(item) and not effects(item).loads:
                     yield node, Size(tensor=node.tensor, axis=axis)
+
+
+def _without_sign(index: Expression) -> Expression:
+    """Return an index that may count from the end as if it did not."""
+    return index.otherwise if isinstance(index, Select) else index
 
 
 def _least(values: list[Expression]) -> Expression:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
 
 from brickwork.analysis.polyhedral_model import Access
 from brickwork.analysis.verdicts import Analysis
@@ -19,7 +20,7 @@ from brickwork.ir import build
 from brickwork.ir.nodes import Block, Expression, For, Size, Symbol, While
 from brickwork.ir.walk import read_symbols, statements
 from brickwork.records import dataclass
-from brickwork.target.target import Target
+from brickwork.target.target import LEAST_TEAM, Target
 from brickwork.transform.carried_rows import carried_rows
 from brickwork.transform.guard import conjunction
 from brickwork.transform.register_lists import MOST
@@ -138,7 +139,11 @@ def _condition(row: _Row, planner: ShortPlanner) -> Expression:
             held = build.mul(row.around, build.integer(SHORT_APART))
             many += [build.apply("lt", size, held) for size in dict.fromkeys(_divided(row.loop, planner))]
         ways.append(conjunction(many))
-    return ways[0] if len(ways) == 1 else build.apply("logical_or", *ways)
+    if (rows := planner.lengths.rows_of(row.loop)) is not None and (sizes := [*_divided(row.loop, planner)]):
+        # The least team of threads has a step each, and then joins what came of it.
+        held = build.mul(rows, build.integer(LEAST_TEAM))
+        ways.append(conjunction([build.apply("le", size, held) for size in dict.fromkeys(sizes)]))
+    return reduce(lambda one, other: build.apply("logical_or", one, other), ways)
 
 
 def _divided(row: For, planner: ShortPlanner) -> Iterator[Size]:
