@@ -19,6 +19,7 @@ from support.forms import SIZES, forms
 from support.kernels import SUITE, Case
 from support.pairs import in_turn
 from support.shared import define, lower
+from support.sweep import sampled
 from support.tensors import LAYOUTS, argument_type, copy, to_memory, to_tensor
 
 KEY = 123456789012345
@@ -97,7 +98,7 @@ def test_compiled_agrees_with_python(name: str, size: str, layout: str) -> None:
     assert_same(run_compiled(case, tuple(map(copy, arguments))), expected, case)
 
 
-@pytest.mark.parametrize(("name", "widest"), in_turn(NAMES, [32, 64], 1))
+@pytest.mark.parametrize(("name", "widest"), sampled(in_turn(NAMES, [32, 64, 32], 1)))
 def test_threads_and_vector_widths_change_no_bit(name: str, widest: int) -> None:
     case = SUITE[name]
     arguments = arguments_of(case, 37, "plain")

@@ -19,7 +19,7 @@ def sums_of_triangles(x: torch.Tensor) -> torch.Tensor:
     return out
 
 
-@pytest.mark.parametrize(("size", "threads"), [(17, 32), (33, 64), (65, 96)])
+@pytest.mark.parametrize(("size", "threads"), [(17, 32), (33, 64)])
 def test_rows_of_a_triangle_have_no_more_threads_than_elements(size, threads):
     x = torch.zeros(1, size, size)
     x[0, size - 1, size - 1] = 2.0

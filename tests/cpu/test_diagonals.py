@@ -23,7 +23,7 @@ from support.tensors import argument_type, to_memory
 
 SIZES = [(3, 5, 7), (2, 9, 4), (4, 1, 1)]
 LARGE = (1, 40, 37)
-OF_MANY_BLOCKS = {edit_distance, best_paths, spans}
+OF_MANY_BLOCKS = {edit_distance, spans}
 """Tables of which some are larger than a block."""
 
 
@@ -54,7 +54,7 @@ def test_on_processors(function, size):
 def test_on_a_grid(function):
     outputs = inspect.getsource(function).count("tuple[Tensor, Tensor]") + 1
     rigs = {}
-    for size in (*SIZES, LARGE) if function in OF_MANY_BLOCKS else SIZES:
+    for size in (SIZES[0], LARGE) if function in OF_MANY_BLOCKS else SIZES[1:]:
         arguments = TABLES[function](*size)
         types = tuple(map(argument_type, arguments))
         rig = rigs[types] if types in rigs else rigs.setdefault(types, rig_of(function, *arguments))
@@ -74,7 +74,7 @@ FAILURES = [
 ]
 
 
-@pytest.mark.parametrize(("function", "make", "place", "value"), sampled(FAILURES))
+@pytest.mark.parametrize(("function", "make", "place", "value"), sampled(FAILURES, 5))
 def test_what_is_too_long_fails_in_its_own_sample(function, make, place, value):
     arguments = make(3, 5, 7)
     arguments[place][1] = value
@@ -94,7 +94,7 @@ def roles_of(kernel):
 
 @pytest.mark.parametrize(
     ("function", "dtype"),
-    sampled([(best_paths, torch.int32), (sums_of_paths, torch.int32), (sums_of_paths, torch.int64)]),
+    sampled([(sums_of_paths, torch.int64), (sums_of_paths, torch.int32), (best_paths, torch.int32)], 3),
 )
 def test_gradients_run_along_diagonals_too(function, dtype):
     logits, labels, *lengths = spoken(2, 5, 6)

@@ -20,7 +20,7 @@ from support.fuzz.check import FoundError
 from support.fuzz.check_contractions import examine_contraction
 from support.fuzz.contractions import PANELS, contraction_of_seed
 
-PROGRAMS = int(os.environ.get("BRICKWORK_FUZZ_PROGRAMS", "40"))
+PROGRAMS = int(os.environ.get("BRICKWORK_FUZZ_PROGRAMS", "20"))
 FIRST = int(os.environ.get("BRICKWORK_FUZZ_SEED", "0"))
 BATCH = 20
 COMPILED = 5

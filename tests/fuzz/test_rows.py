@@ -17,9 +17,9 @@ from support.lowering import argument_type
 from support.scheduling import AVX2, same
 from support.shared import define, lower, schedule_program
 
-PROGRAMS = int(os.environ.get("BRICKWORK_FUZZ_PROGRAMS", "30"))
+PROGRAMS = int(os.environ.get("BRICKWORK_FUZZ_PROGRAMS", "15"))
 FIRST = int(os.environ.get("BRICKWORK_FUZZ_SEED", "0"))
-BATCH = 30
+BATCH = 15
 
 
 @pytest.mark.parametrize("first", range(FIRST, FIRST + PROGRAMS, BATCH))

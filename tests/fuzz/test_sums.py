@@ -20,9 +20,9 @@ from support.lowering import argument_type
 from support.scheduling import GPU, same
 from support.shared import define, lower, schedule_program
 
-PROGRAMS = int(os.environ.get("BRICKWORK_FUZZ_PROGRAMS", "20"))
+PROGRAMS = int(os.environ.get("BRICKWORK_FUZZ_PROGRAMS", "10"))
 FIRST = int(os.environ.get("BRICKWORK_FUZZ_SEED", "0"))
-BATCH = 20
+BATCH = 10
 ENDS = (residue_nests.APART, separate_sums.APART, free_parts.FREE)
 
 

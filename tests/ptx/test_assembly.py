@@ -57,7 +57,7 @@ def is_too_much(each):
 @pytest.fixture(scope="module")
 def suite_ptx():
     """Return the PTX of the suite's kernels."""
-    programs = [program_for_gpu(case.function, *case.arguments(4)) for case in [*SUITE.values()][::2]]
+    programs = [program_for_gpu(case.function, *case.arguments(4)) for case in [*SUITE.values()][::3]]
     return ptx_of(programs, NEWEST_TESTED)
 
 
@@ -71,7 +71,7 @@ def test_ready_made_operators_fit_the_registers(capability, tmp_path):
 
 def test_suite_assembles(suite_ptx, tmp_path):
     found = assemble(suite_ptx, NEWEST_TESTED, tmp_path)
-    assert len(found) > 45
+    assert len(found) > 30
     limits = {name: SPILLED_IN_TILES if each.matrix else SPILLED for name, each in found.items()}
     limits |= {name: SPILLED_BESIDE_LISTS for name in found if name.startswith("linear_attention_4")}
     limits |= dict.fromkeys(re.findall(r"\.entry (\w+)\([^)]*\)\s*\.maxntid 1\s", suite_ptx), SPILLED_ALONE)
@@ -80,7 +80,7 @@ def test_suite_assembles(suite_ptx, tmp_path):
 
 def test_careful_code_assembles_for_the_oldest(tmp_path):
     target = cuda_target((7, 5))
-    cases = [*SUITE.values()][::4]
+    cases = [*SUITE.values()][::5]
     programs = [program_for_gpu(case.function, *case.arguments(4), easy=False) for case in cases]
     assert assemble(ptx_of(programs, target), target, tmp_path)
 
@@ -93,7 +93,7 @@ def test_fast_math_assembles(tmp_path):
 
 def test_generated_programs_assemble(tmp_path):
     programs = []
-    for seed in range(10):
+    for seed in range(6):
         made = case_of_seed(seed)
         try:
             programs.append(program_for_gpu(made.function(tmp_path), *made.make(), easy=seed % 2 == 0))

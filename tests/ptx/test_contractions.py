@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+from functools import cache
 from itertools import product
 
 import pytest
@@ -20,9 +21,22 @@ SPILLED = 96
 """Bytes: some registers of a computed factor beside the sums of the largest tile."""
 
 
-def ptx_of(programs, target):
+def ptx_of(programs, target, tiles=slice(None)):
     """Return the PTX of what runs by tiles; the other kernels of a product are as those of other programs."""
-    return ptx_of_all(programs, target, tiles=bool(target.matrix))
+    return ptx_of_all(programs, target, tiles=tiles if target.matrix else None)
+
+
+@cache
+def groups_of(function, *kinds):
+    """Return the PTX of the first kernel by groups of warps, for tensors with these sizes and dtypes."""
+    given = [torch.zeros(*sizes, dtype=dtype) for *sizes, dtype in kinds]
+    text = ptx_of([program_for_gpu(function, *given)], cuda_target((9, 0)), slice(1))
+    assert "wgmma.mma_async" in text
+    return text
+
+
+def squares(*dtypes):
+    return [(64, 64, dtype) for dtype in dtypes]
 
 
 def matrices(dtype):
@@ -59,7 +73,7 @@ def test_wide_results_of_narrow_factors_are_summed_stage_by_stage(tmp_path):
     ptx = ptx_of([program_for_gpu(contractions.widened, *matrices(torch.bfloat16))], target)
     assert begins.search(ptx)
     assert {name: each for name, each in assemble(ptx, target, tmp_path).items() if each.spilled > SPILLED} == {}
-    assert not begins.search(ptx_of([program_for_gpu(contractions.product, *matrices(torch.bfloat16))], target))
+    assert not begins.search(groups_of(contractions.product, *squares(torch.bfloat16, torch.bfloat16)))
 
 
 def wgmma_of(ptx):
@@ -72,10 +86,8 @@ def wgmma_of(ptx):
 def test_float32_is_three_products_whose_left_factor_is_split_in_registers():
     """Four steps of eight terms each are a stage; of the products the one of both rests is left out."""
     for function in (contractions.product, contractions.transposed):
-        ptx = ptx_of([program_for_gpu(function, *matrices(torch.float32))], cuda_target((9, 0)))
-        assert wgmma_of(ptx) == (12, 0)
-    ptx = ptx_of([program_for_gpu(contractions.product, *matrices(torch.bfloat16))], cuda_target((9, 0)))
-    assert wgmma_of(ptx) == (0, 4)
+        assert wgmma_of(groups_of(function, *squares(torch.float32, torch.float32))) == (12, 0)
+    assert wgmma_of(groups_of(contractions.product, *squares(torch.bfloat16, torch.bfloat16))) == (0, 4)
 
 
 @pytest.mark.parametrize(("dtype", "capability"), sampled(product((torch.bfloat16, torch.float32), CAPABILITIES), 5))
@@ -100,9 +112,8 @@ def test_factors_in_which_rows_and_terms_meet_assemble(capability, dtype, tmp_pa
 def test_factors_that_16_bits_do_not_have_are_taken_in_parts(function, dtypes, count):
     """Four steps of sixteen terms are a stage; a factor has three parts where results are wide, and two elsewhere."""
     sizes = [(64, 64), (64, 64)] if len(dtypes) == 2 else [(64, 64), (32, 64), (2, 64)]
-    given = [torch.zeros(*size, dtype=dtype) for size, dtype in zip(sizes, dtypes, strict=True)]
-    ptx = ptx_of([program_for_gpu(function, *given)], cuda_target((9, 0)))
-    assert wgmma_of(ptx) == (0, count)
+    kinds = [(*size, dtype) for size, dtype in zip(sizes, dtypes, strict=True)]
+    assert wgmma_of(groups_of(function, *kinds)) == (0, count)
 
 
 @pytest.mark.parametrize(
@@ -111,10 +122,7 @@ def test_factors_that_16_bits_do_not_have_are_taken_in_parts(function, dtypes, c
 )
 def test_groups_read_for_a_stage_while_the_one_before_is_computed(function, dtypes):
     """What a stage is computed from is read after the one before was put into shared memory."""
-    given = [torch.zeros(64, 64, dtype=dtype) for dtype in dtypes]
-    ptx = ptx_of([program_for_gpu(function, *given)], cuda_target((9, 0)))
-    (first, *_) = (text for text in ptx.split(".entry") if "wgmma.mma_async" in text)
-    loop = first.rsplit("wgmma.mma_async", 1)[1].split("wgmma.wait_group")[0]
+    loop = groups_of(function, *squares(*dtypes)).rsplit("wgmma.mma_async", 1)[1].split("wgmma.wait_group")[0]
     assert loop.rindex("ld.global") > loop.rindex("st.shared")
 
 
@@ -131,30 +139,23 @@ def test_stages_of_factors_in_parts_fit_each_machine(dtypes, capability, tmp_pat
 
 
 def test_integers_of_few_bits_become_floats_by_additions():
-    given = torch.zeros(64, 64, dtype=torch.bfloat16), torch.zeros(64, 64, dtype=torch.int8)
-    tiles = ptx_of([program_for_gpu(contractions.product, *given)], cuda_target((9, 0))).split(".entry")
-    (first, *_) = (text for text in tiles if "wgmma.mma_async" in text)
+    first = groups_of(contractions.product, *squares(torch.bfloat16, torch.int8))
     assert "cvt.rn.f32.s" not in first.split("wgmma.mma_async")[0]
 
 
 @pytest.mark.parametrize("dtype", [torch.int8, torch.uint8])
 def test_bytes_become_floats_by_a_permutation_and_an_addition(dtype):
     """2**23 has zeros where a byte is put; a byte with a sign is read from 0 on, four of a word at once."""
-    given = torch.zeros(64, 64, dtype=torch.bfloat16), torch.zeros(64, 64, dtype=dtype)
-    tiles = ptx_of([program_for_gpu(contractions.transposed, *given)], cuda_target((9, 0))).split(".entry")
-    (first, *_) = (text for text in tiles if "wgmma.mma_async" in text)
+    first = groups_of(contractions.transposed, *squares(torch.bfloat16, dtype))
     assert first.count("1258291200") >= 64
     assert ("0fCB000080" if dtype is torch.int8 else "0fCB000000") in first
     assert ("-2139062144" in first) is (dtype is torch.int8)
 
 
 def test_sums_that_are_scaled_are_asked_whether_they_are_finite():
-    given = torch.zeros(64, 64, dtype=torch.bfloat16), torch.zeros(64, 64, dtype=torch.int8)
-    asked = {}
-    for function, more in ((contractions.transposed, ()), (contractions.dequantised, (torch.zeros(64),))):
-        (first, *_) = ptx_of([program_for_gpu(function, *given, *more)], cuda_target((9, 0))).split(".entry")[1:]
-        asked[function.__name__] = "2139095040" in first
-    assert asked == {"transposed": False, "dequantised": True}
+    given = squares(torch.bfloat16, torch.int8)
+    assert "2139095040" not in groups_of(contractions.transposed, *given)
+    assert "2139095040" in groups_of(contractions.dequantised, *given, (64, torch.float32))
 
 
 @pytest.mark.parametrize("options", [{"order": "source"}, {"fused": False}])

@@ -1,4 +1,4 @@
-"""In which sizes and layouts kernels of the suite are run: each in the usual one, and in two others that take turns."""
+"""In which sizes and layouts kernels of the suite are run: in the usual one, and in others in turn."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ _OTHERS = [("empty", "plain"), ("one", "plain"), *(("some", layout) for layout i
 def forms() -> list[tuple[str, str, str]]:
     """Return names of kernels, of sizes and of layouts."""
     found = [(name, *USUAL) for name in sorted(SUITE)]
-    found += [(name, size, layout) for name, (size, layout) in in_turn(sorted(SUITE), _OTHERS, 2)]
+    found += [(name, size, layout) for name, (size, layout) in in_turn(sorted(SUITE), _OTHERS, 1)]
     return [item for item in found if SIZES[item[1]] >= SUITE[item[0]].least]

@@ -51,17 +51,20 @@ def program_for_gpu(function: Callable[..., Any], *arguments: Any, easy: bool = 
     return lower(definition, Signature(tuple(map(argument_type, arguments)), device="cuda", narrow=easy, aligned=easy))
 
 
-def add_program(module: Module, program: Program, target: Target, *, tiles: bool = False) -> list[str]:
-    """Add the kernels of a program to a module, or those alone that run by `tiles`; return their names."""
+def add_program(module: Module, program: Program, target: Target, *, tiles: slice | None = None) -> list[str]:
+    """Add the kernels of a program to a module, or `tiles` of those that run by tiles; return their names."""
     scheduled, _ = schedule_program(program, target)
     kernels = [node.kernel for node in walk(scheduled.body) if isinstance(node, Launch)]
-    if tiles:
+    if tiles is not None:
         kernels = [each for each in kernels if any(isinstance(node, For) and node.role.is_tile for node in walk(each))]
+        kernels = kernels[tiles]
     return [emit_device_kernel(module, kernel, target) for kernel in kernels]
 
 
-def ptx_of(programs: Iterable[Program], target: Target, *, rounding: Rounding = SOURCE, tiles: bool = False) -> str:
-    """Return the PTX of all kernels of some programs, or of those by `tiles`, but those with claims that are refuted.
+def ptx_of(
+    programs: Iterable[Program], target: Target, *, rounding: Rounding = SOURCE, tiles: slice | None = None
+) -> str:
+    """Return the PTX of all kernels of some programs, or of some `tiles`, but those with claims that are refuted.
 
     Skips the test if it needs libdevice and there is none.
     """

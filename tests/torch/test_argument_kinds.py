@@ -234,24 +234,23 @@ def test_each_presence_and_length_has_code_of_its_own_and_none_is_compiled_twice
     assert len(counting.stats().specialisations) == 5
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
+def test_nothing_is_held_after_a_call():
+    calls = [
         lambda x: linear(x, x, x[0], 2.0, shift=None),
         lambda x: linear(x, x),
         lambda x: joined([x[0], x[1]]),
         lambda x: doubled(x[0], x[1]),
-    ],
-)
-def test_nothing_is_held_after_a_call(call):
-    x = torch.randn(4, 4)
-    call(x)
-    gc.collect()
-    before = torch._C._storage_Use_Count(x.untyped_storage()._cdata)
-    for _ in range(5):
-        call(x)
-    gc.collect()
-    assert torch._C._storage_Use_Count(x.untyped_storage()._cdata) == before
+    ]
+    given = [torch.randn(4, 4) for _ in calls]
+
+    def uses(times):
+        for call, x in zip(calls, given, strict=True):
+            for _ in range(times):
+                call(x)
+        gc.collect()
+        return [torch._C._storage_Use_Count(x.untyped_storage()._cdata) for x in given]
+
+    assert uses(1) == uses(5)
 
 
 def test_versions_of_what_is_written_go_up():

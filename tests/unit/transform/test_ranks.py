@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 import torch
@@ -16,6 +17,7 @@ from brickwork.ir.walk import walk
 from brickwork.target.cuda import cuda_target
 from brickwork.transform import ranks, split_recurrences
 from support.shared import define, lower, schedule_program
+from support.sweep import sampled
 from support.tensors import argument_type, to_memory, to_tensor
 
 GPU = replace(cuda_target((9, 0)), launch_ns=0)
@@ -347,15 +349,16 @@ def results_of(function, arguments):
     return results
 
 
-@pytest.mark.parametrize("function", [*CHANGED, *OTHERS])
-@pytest.mark.parametrize("size", [0, 1, 5, 40, 150])
+@pytest.mark.parametrize(("size", "function"), sampled(product([0, 1, 5, 40, 150], [*CHANGED, *OTHERS])))
 def test_iterations_find_what_they_found(function, size):
     source, changed = results_of(function, arguments_of(size))
     assert all(map(torch.equal, source, changed))
 
 
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int64])
-@pytest.mark.parametrize("function", [places, read_afterwards, pairs])
+@pytest.mark.parametrize(
+    ("dtype", "function"),
+    sampled(product([torch.uint8, torch.int8, torch.int16, torch.int64], [places, read_afterwards, pairs])),
+)
 def test_counters_wrap_as_elements_do(function, dtype):
     key, x, count, out = arguments_of(150, dtype)
     source, changed = results_of(function, (key, x, count + 100, out))

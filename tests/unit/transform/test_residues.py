@@ -121,7 +121,7 @@ X, W = numbers(2, 3, 4), numbers(3, 2, 4)
 
 
 @pytest.mark.parametrize(
-    ("length", "terms", "function"), sampled(product((1, 4, 5), range(1, 6), (spread, spread_by_three, two_axes)))
+    ("length", "terms", "function"), sampled(product((1, 4, 5), range(1, 6), (spread, spread_by_three, two_axes)), 4)
 )
 def test_sums_of_one_remainder_are_those_of_the_source(
     function: Callable[..., object], terms: int, length: int
