@@ -17,7 +17,8 @@ one, every so manieth iteration, which stays in the caches:
             y[i] = median(tmp[p])
 
 Invariant: the expanded kernel runs where all such tensors together take no more than `Target.scratch_bytes`; elsewhere
-the kernel runs as it was. On grids a list with as many items is such a tensor where few threads would each have one.
+the kernel runs as it was. On grids a list with as many items is such a tensor where few threads would each have one,
+and so is a shorter tensor whose items loops access one by one, as a state of features is: a thread has an item then.
 """
 
 from __future__ import annotations
@@ -78,7 +79,8 @@ from brickwork.transform.tensors import dense_type
 EXPANDED = "_expanded"
 """Ends the name of a kernel whose scratch tensors have parts for iterations."""
 REMARK = (
-    f"where a scratch tensor has more than {ROOM} elements or is checked, and there is room for one for each iteration"
+    f"where a scratch tensor has more than {ROOM} elements, is checked, or is used item by item by few iterations, and"
+    " there is room for one for each iteration"
 )
 """What `explain` says of it on a grid."""
 FEW = "where few threads would have a list each, and there is room for one for each iteration"
@@ -108,7 +110,7 @@ def with_expanded_scratch(program: Program, target: Target) -> tuple[Program, di
     names = names_of(program)
 
     def change(launch: Launch) -> Changed | None:
-        if found := _expansions(launch.kernel, scratch, sizes, grid=target.grid):
+        if found := _expansions(launch.kernel, scratch, sizes, target):
             made = _apart(launch.kernel, found, sizes, names, target)
             return beside(launch, *made, REMARK if target.grid else IN_PIECES)
         lists = _long_lists(launch.kernel) if target.grid else ()
@@ -144,7 +146,7 @@ def _of_lists(launch: Launch, lists: Sequence[Tensor], names: Names, target: Tar
         tensor, made = names.tensor(item.name, item.type.dtype, *item.sizes)
         sizes[tensor] = made.sizes
         kernel = _in_memory(kernel, item, tensor)
-    found = _expansions(kernel, frozenset(sizes), sizes, grid=True)
+    found = _expansions(kernel, frozenset(sizes), sizes, target)
     if {item.tensor for item in found} != sizes.keys():
         return None
     condition, host, other = _apart(kernel, found, sizes, names, target)
@@ -172,9 +174,10 @@ def _in_memory(kernel: Kernel, item: Tensor, tensor: Tensor) -> Kernel:
 
 
 def _expansions(
-    kernel: Kernel, scratch: frozenset[Tensor], sizes: Mapping[Tensor, Sequence[Expression]], *, grid: bool
+    kernel: Kernel, scratch: frozenset[Tensor], sizes: Mapping[Tensor, Sequence[Expression]], target: Target
 ) -> tuple[_Expansion, ...]:
     """Return the tensors that stand in the way of independent iterations, as they can be expanded."""
+    grid, threads = target.grid, target.threads
     used = frozenset(item for item in kernel.tensors if item in scratch and _is_used_in_loops(kernel.body, item))
     if kernel.may_alias or not used:
         return ()
@@ -202,8 +205,21 @@ def _expansions(
         elif grid and len(ranks) == 1 and all(loops[owner.index][-1:] == (owner,) for owner in owners):
             columns = zip(*loops.values(), strict=True)
             extents = tuple(reduce(lambda a, b: build.apply("maximum", a, b), map(_trips, each)) for each in columns)
-            found.append(_Expansion(tensor, loops, extents, large[tensor]))
+            few = build.apply("lt", build.product(extents), build.integer(threads // 2))
+            few = few if _is_by_items(owners, tensor, analysis) else build.constant(False, BOOL)
+            found.append(_Expansion(tensor, loops, extents, build.apply("logical_or", large[tensor], few)))
     return tuple(found)
+
+
+def _is_by_items(owners: Sequence[For], tensor: Tensor, analysis: Analysis) -> bool:
+    """Whether threads may have an item of a tensor each: loops access one in each iteration, and share nothing."""
+    free = {index for index, verdict in analysis.loops.items() if verdict.independent and not verdict.reductions}
+    free -= {owner.index for owner in owners}
+    return all(
+        any(isinstance(index, Read) and index.symbol in free for index in node.indices)
+        for node in walk(owners)
+        if isinstance(node, Load | Store) and node.tensor == tensor
+    )
 
 
 def _is_large(sizes: Sequence[Expression]) -> Expression:
