@@ -12,7 +12,7 @@ _OTHERS = [("empty", "plain"), ("one", "plain"), *(("some", layout) for layout i
 
 
 def forms() -> list[tuple[str, str, str]]:
-    """Return names of kernels, of sizes and of layouts."""
-    found = [(name, *USUAL) for name in sorted(SUITE)]
-    found += [(name, size, layout) for name, (size, layout) in in_turn(sorted(SUITE), _OTHERS, 1)]
+    """Return names of kernels, of sizes and of layouts; of every two one is of each kernel."""
+    pairs = [((name, *USUAL), (name, *other)) for name, other in in_turn(sorted(SUITE), _OTHERS, 1)]
+    found = [item for place, pair in enumerate(pairs) for item in (pair if place % 2 else pair[::-1])]
     return [item for item in found if SIZES[item[1]] >= SUITE[item[0]].least]

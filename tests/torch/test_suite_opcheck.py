@@ -5,11 +5,12 @@ import torch
 
 import brickwork as bw
 from support.kernels import SUITE
+from support.sweep import sampled
 
 UTILITIES = ("test_schema", "test_autograd_registration", "test_faketensor")
 
 
-@pytest.mark.parametrize("name", SUITE)
+@pytest.mark.parametrize("name", sampled(SUITE))
 def test_opcheck(name):
     case = SUITE[name]
     operator = bw.op(f"bwsuite::{name}")(case.function)

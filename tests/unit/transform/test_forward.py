@@ -10,6 +10,7 @@ from brickwork.ir.walk import walk
 from brickwork.transform.derivation import Forward
 from support.derivatives import derived, interpreted
 from support.kernels import SUITE
+from support.pairs import in_turn
 from support.shared import define
 from support.tensors import copy
 
@@ -58,8 +59,7 @@ def outcome(case, arguments):
     return [item for item in [*flat(written), *results] if item.is_floating_point()]
 
 
-@pytest.mark.parametrize("name", sorted(SUITE))
-@pytest.mark.parametrize("every", [True, False], ids=["every", "last"])
+@pytest.mark.parametrize(("name", "every"), in_turn(sorted(SUITE), [True, False, True], 1))
 def test_tangents_are_finite_differences(name, every):
     case = SUITE[name]
     arguments = [

@@ -1,6 +1,7 @@
 """Recurrences that stand alone run in chunks on grids, where they can be cut, and others in order."""
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from brickwork.ir.walk import walk
 from brickwork.target.cuda import cuda_target
 from brickwork.transform import split_recurrences
 from support.shared import define, lower, schedule_program
+from support.sweep import sampled
 from support.tensors import argument_type, to_memory, to_tensor
 
 GPU = replace(cuda_target((9, 0)), threads=64, launch_ns=0)
@@ -180,8 +182,7 @@ def arguments_of(size):
     return x, torch.randint(-1, 2, (size,), generator=generator), torch.zeros(size)
 
 
-@pytest.mark.parametrize("function", [*CUT, *OTHERS])
-@pytest.mark.parametrize("size", [1, 3, 4, 17, 64, 200])
+@pytest.mark.parametrize(("size", "function"), sampled(product([1, 3, 4, 17, 64, 200], [*CUT, *OTHERS])))
 def test_chunks_mean_what_the_source_says(function, size):
     arguments = arguments_of(size)
     if function is placed:

@@ -1,6 +1,7 @@
 """Sums over several loops are cut into pieces for blocks of threads, which begin and end inside of rows."""
 
 # pyright: basic
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +18,7 @@ from brickwork.transform.verbs import rfactor
 from support.lowering import argument_type, numbers
 from support.scheduling import GPU, same
 from support.shared import define, lower, schedule_program
+from support.sweep import sampled
 
 I, J, S = Symbol("i", 1, INT64), Symbol("j", 2, INT64), Symbol("s", 3, FLOAT32)
 
@@ -87,10 +89,16 @@ def sum_of_the_rest(x: torch.Tensor):
     return s
 
 
-@pytest.mark.parametrize("rows", [0, 1, 2, 5, 9])
-@pytest.mark.parametrize("columns", [0, 1, 3, 4])
 @pytest.mark.parametrize(
-    "function", [mean_of_cells, sum_of_a_triangle, sums_of_rows, least_of_sums, place_of_the_least, sum_of_the_rest]
+    ("function", "rows", "columns"),
+    sampled(
+        product(
+            [mean_of_cells, sum_of_a_triangle, sums_of_rows, least_of_sums, place_of_the_least, sum_of_the_rest],
+            [0, 1, 2, 5, 9],
+            [0, 1, 3, 4],
+        ),
+        3,
+    ),
 )
 def test_pieces_are_of_several_loops_together(monkeypatch, function, rows, columns):
     monkeypatch.setattr(rfactor, "MOST_PIECES", 4)

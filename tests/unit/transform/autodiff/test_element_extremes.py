@@ -99,7 +99,7 @@ def test_gradients_are_those_of_the_loop_run_backwards(
     plain = derived(function, (x, place, base))
     if found == plain:
         return
-    for first in (-math.inf, -0.0, 0.0, 1.5, math.nan):
+    for first in (-math.inf, 0.0, math.nan):
         base.fill_(first)
         shapes = [item.shape for item in forward(lowered(function, (x, place, base)), (x, place, base))]
         given = [torch.arange(1.0, 1.0 + shape.numel(), dtype=torch.float64).reshape(shape) for shape in shapes]

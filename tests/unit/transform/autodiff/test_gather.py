@@ -198,8 +198,11 @@ def cases() -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
     return made
 
 
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
-@pytest.mark.parametrize(("function", "arguments"), sampled(cases()), ids=lambda item: getattr(item, "__name__", ""))
+@pytest.mark.parametrize(
+    ("function", "arguments", "device"),
+    sampled(((*case, device) for case in cases() for device in ("cpu", "cuda")), 3),
+    ids=lambda item: getattr(item, "__name__", ""),
+)
 def test_each_contribution_is_added_once(function: Callable[..., Any], arguments: tuple[Any, ...], device: str) -> None:
     program = program_of(function, *arguments)
     assert results(gathered(replace(program, device=device)), arguments) == results(program, arguments)
