@@ -6,20 +6,29 @@
 
 Half of the threads of a triangle have nothing to do, and are done at once: worth it where an iteration holds a loop,
 and so takes long, unless the threads of a block for each row share its iterations out: those of contractions are tiles
-of a rectangle in any case. Invariant: the same iterations
-run; the analysis is of the nest as it was, and holds for this one.
+of a rectangle in any case. So are windows placed by variables that the host does not know, in loops that it runs:
+
+    for t in range(steps):                                 for t in range(steps):
+        p = place[t]                                           p = place[t]
+        for y in range(max(0, p - 3), min(n, p + 4)):  ->      for y in range(0, n):
+            ...                                                    if y >= max(0, p - 3) and y < min(n, p + 4): ...
+
+Invariant: the same iterations run; the analysis is of the nest as it was, and holds for this one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
+from typing import TypeAlias
 
 from brickwork.analysis.contractions import find_contraction, grouped
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.effects import effects
-from brickwork.ir.nodes import Apply, Block, Constant, Expression, For, If, Read, Statement, Symbol
-from brickwork.ir.walk import read_symbols, rewrite_statements, substitute
+from brickwork.ir.nodes import Apply, Assign, Block, Constant, Expression, For, If, Read, Statement, Symbol
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, substitute
 from brickwork.legality import legality
 from brickwork.transform.schedule.lockstep import runs_in_lockstep
 from brickwork.transform.schedule.planner import Planner
@@ -31,7 +40,94 @@ def rectangle(block: Block, analysis: Analysis) -> Block:
     def visit(statement: Statement) -> Block:
         return (_bounded(statement, analysis) if isinstance(statement, For) else statement,)
 
-    return rewrite_statements(block, visit)
+    return rewrite_statements(_with_windows(block, analysis, frozenset()), visit)
+
+
+Values: TypeAlias = Mapping[Symbol, Expression]
+"""What variables stand for, made of those that did not change since."""
+
+
+@legality
+def _with_windows(
+    block: Block, analysis: Analysis, unknown: frozenset[Symbol], values: Values = MappingProxyType({})
+) -> Block:
+    """Return a block that the host launches the loops of, with windows as long as it knows; some variables are unknown.
+
+    Those have to do with elements, or with loops before.
+    """
+    made: list[Statement] = []
+    for statement in block:
+        match statement:
+            case For(index=index, body=body) if not analysis.loops[index].independent:
+                inside = assigned_symbols(statement)
+                around = (unknown | inside) - {index}
+                made.append(replace(statement, body=_with_windows(body, analysis, around, _without(values, inside))))
+            case For():
+                made.append(_window(statement, analysis, unknown, values))
+            case _:
+                made.append(statement)
+        asks, assigned = effects(statement), assigned_symbols(statement)
+        moves = not isinstance(statement, Assign) or asks.reads & unknown or asks.loads or asks.draws
+        unknown = unknown | assigned if moves else unknown - assigned
+        values = _after(statement, values)
+    return tuple(made)
+
+
+def _without(values: Values, assigned: frozenset[Symbol]) -> Values:
+    return {key: value for key, value in values.items() if key not in assigned and not effects(value).reads & assigned}
+
+
+@legality
+def _after(statement: Statement, values: Values) -> Values:
+    """Return what variables stand for after a statement."""
+    left = _without(values, assigned_symbols(statement))
+    if not isinstance(statement, Assign):
+        return left
+    value = substitute(statement.value, values)
+    fixed = effects(value).plain and statement.symbol not in effects(value).reads
+    return {**left, statement.symbol: value} if fixed else left
+
+
+@legality
+def _window(loop: For, analysis: Analysis, unknown: frozenset[Symbol], values: Values) -> For:
+    """Return a loop over all that the host knows a window to be in, and in it the same for a window in that."""
+    verdict, inside = analysis.loops[loop.index], effects(loop.body)
+    ends = substitute(loop.start, values), substitute(loop.stop, values)
+    asks = effects(ends)
+    start, stop = _known(ends[0], "maximum", unknown), _known(ends[1], "minimum", unknown)
+    if start is None or stop is None or not asks.reads & unknown or not asks.plain:
+        return loop
+    if not verdict.independent or verdict.reductions or verdict.updates or inside.leaves or asks.reads & inside.assigns:
+        return loop
+    at = build.read(loop.index)
+    own = build.apply("logical_and", build.apply("ge", at, ends[0]), build.apply("lt", at, ends[1]))
+    *head, last = loop.body
+    if isinstance(last, For) and all(isinstance(item, Assign) and effects(item).plain for item in head):
+        for item in head:
+            values = _after(item, values)
+        found = _window(last, analysis, unknown, values)
+        if found is not last and isinstance(asked := found.body[0], If) and not effects(head).reads & inside.assigns:
+            condition = build.apply("logical_and", own, asked.condition)
+            both = replace(asked, condition=condition, then=(*head, *asked.then))
+            return replace(loop, start=start, stop=stop, body=(replace(found, body=(both,)),))
+    return replace(loop, start=start, stop=stop, body=(If(condition=own, then=loop.body, loc=loop.loc),))
+
+
+@legality
+def _known(bound: Expression, clip: str, unknown: frozenset[Symbol]) -> Expression | None:
+    """Return what the host knows a bound to be clipped to; None for others. It is the bound, or beyond it."""
+    asks = effects(bound)
+    if not (asks.loads or asks.draws or asks.reads & unknown):
+        return bound
+    match bound:
+        case Apply(operator=operator, operands=operands) if operator.name == clip:
+            return next((found for item in operands if (found := _known(item, clip, unknown)) is not None), None)
+        case Apply(operator=operator, operands=(left, Constant() as more)) if operator.name in {"add", "sub"}:
+            found = _known(left, clip, unknown)
+            # What is made of sizes does not wrap.
+            return None if found is None or effects(found).reads else replace(bound, operands=(found, more))
+        case _:
+            return None
 
 
 def is_rectangle(loop: For, analysis: Analysis) -> bool:

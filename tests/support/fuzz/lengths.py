@@ -1,4 +1,4 @@
-"""Writes rows that elements end, literals stored where elements say, and recurrences along one signal."""
+"""Writes rows that elements end, windows that they place, literals where they say, and recurrences along a signal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def of_lengths(writer: Writer) -> None:
     """Write one nest; any where no tensor is written along an axis."""
     writer.phrases.readable = list(writer.scope.arrays)
     if any(array.written and array.sizes for array in writer.scope.arrays):
-        writer.scope.pick((_padded, _padded, _literals, _signal))(writer)
+        writer.scope.pick((_padded, _padded, _windows, _literals, _signal))(writer)
         writer.after([array for array in writer.scope.arrays if array.written])
     else:
         writer.nest()
@@ -48,6 +48,25 @@ def _padded(writer: Writer) -> None:
     if chance(0.4):
         _beside(writer, outer)
     writer.close(1)
+
+
+def _windows(writer: Writer) -> None:
+    """Windows of a tensor, one after the other, placed by elements or by what was found before."""
+    pick = writer.scope.pick
+    target, source, data = some(writer, 1, 2, written=True), some(writer, 1, 2), some(writer, 1)
+    outer = over(writer, data.sizes[0])
+    writer.line(f"k = int({element(writer, data, [outer])}) % ({target.sizes[0].text} + 1)")
+    writer.scope.guards = []
+    rows: list[Whole] = []
+    for axis in target.sizes:
+        top, first = extent(axis), pick(("max(0, k - 1)", "max(k - 2, 0)", "max(1, k)", "0"))
+        last = pick((f"min({axis.text}, k + 2)", f"min({axis.text} - 1, k + 1) + 1", axis.text))
+        rows.append(writer.open(Head(f"range({first}, {last})", below(top), top)))
+    own, value = element(writer, target, rows), element(writer, source, rows)
+    writer.guarded(f"{own} {pick(('=', '+=', '-='))} {value} % 5 + {pick(('1', 'k', own))}")
+    if writer.scope.chance(0.3):
+        writer.line(f"k = {pick(('k', rows[0].text))}")
+    writer.close(len(rows) + 1)
 
 
 def _beside(writer: Writer, outer: Whole) -> None:
