@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import Check, Launch
+from brickwork.ir.nodes import Check, For, If, Launch
 from brickwork.ir.walk import statements
 from brickwork.transform.canonical.form import canonical
 from support.lowering import memory, numbers, program_of
@@ -243,3 +243,20 @@ def test_checks_of_divisors(function: Callable[..., object], left: int):
     program = canonical(program_of(function, X, numbers(30, 60)))
     kernels = [node.kernel for node in statements(program.body) if isinstance(node, Launch)]
     assert sum(isinstance(node, Check) for each in kernels for node in statements(each.body)) == left
+
+
+def test_what_is_asked_stands_around_all_loops():
+    """A loop that stays beside its nest inside of another would keep that in order."""
+
+    def tiles(y: Tensor, n: int, m: int) -> None:
+        for tile in range(n * n):
+            for pixel in range(m * m):
+                y[tile // n * m + pixel // m, tile % n * m + pixel % m] += 1
+
+    program = canonical(program_of(tiles, numbers(6, 6), 3, 2))
+    (launch,) = [node for node in statements(program.body) if isinstance(node, Launch)]
+    (choice,) = [node for node in statements(launch.kernel.body) if isinstance(node, If)]
+    assert choice in launch.kernel.body
+    assert [node.index.name for node in statements(choice.otherwise) if isinstance(node, For)] == ["tile", "pixel"]
+    for n, m in ((3, 2), (3, -2), (-2, 3), (-3, -2), (0, 2)):
+        same(tiles, numbers(6, 6), n, m)

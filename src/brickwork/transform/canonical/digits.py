@@ -94,6 +94,7 @@ def nests_of_digits(block: Block, facts: Iterable[Expression], names: Names, kep
     """Return the body of a kernel with nests in place of flat loops, but for those whose names are `kept`."""
     known = _Known.of(facts, assigned_symbols(block))
     reads = read_counts(block)
+    asked: list[Expression] = []
 
     def visit(statement: Statement) -> Block:
         if not isinstance(statement, For) or statement.index.name in kept:
@@ -101,12 +102,17 @@ def nests_of_digits(block: Block, facts: Iterable[Expression], names: Names, kep
         inside = sum(isinstance(node, Read) and node.symbol == statement.index for node in walk(statement.body))
         if not inside or inside != reads[statement.index]:
             return (statement,)
-        found = _nest(statement, known, names)
-        if found is None:
-            return (statement,)
-        return with_guard(conjunction(found[1]), (found[0],), (copied(statement, names),) if found[1] else ())
+        nest, conditions = _nest(statement, known, names) or (statement, ())
+        asked.extend(conditions)
+        return (nest,)
 
-    return rewrite_statements(block, visit)
+    result: list[Statement] = []
+    for statement in block:
+        changed = rewrite_statements((statement,), visit)
+        rest = (copied(statement, names),) if asked else ()
+        result += with_guard(conjunction(dict.fromkeys(asked)), changed, rest)
+        asked.clear()
+    return tuple(result)
 
 
 @legality

@@ -7,6 +7,7 @@
    with_ends: loops that nothing leaves any more count.
    count: loops that count become loops with an index, and variables that count along become sums with it. Inner
    loops come first: what they add in all is what an iteration of the loop around them adds.
+   over_places: loops over the length of a row go over its places.
 5. propagate_copies again: the sums begin with what the variables began with.
 6. without_dead_assignments: what nothing reads any more.
 7. without_sure_checks: loops are known then.
@@ -37,6 +38,7 @@ from brickwork.transform.canonical.divisors import without_sure_checks
 from brickwork.transform.canonical.ends import with_ends
 from brickwork.transform.canonical.live_ranges import with_own_ranges
 from brickwork.transform.canonical.places import fold_indices
+from brickwork.transform.canonical.row_places import over_places
 from brickwork.transform.canonical.sizes import name_sizes
 from brickwork.transform.free_variables import with_body
 from brickwork.transform.scratch import Names, names_of
@@ -63,7 +65,7 @@ def canonical_kernel(kernel: Kernel, names: Names, named: Collection[str] = ()) 
     if any(isinstance(node, Assign | Break) for node in statements(body)):
         body = propagate_copies(without_carried_copies(coalesce(body)))
         body = with_ends(with_best_values(body, names))
-        body = without_dead_assignments(propagate_copies(count(body, names)))
+        body = without_dead_assignments(propagate_copies(over_places(count(body, names), names)))
     body = with_own_ranges(fold_indices(without_choices(without_sure_checks(body))), names)
     nests = nests_of_digits(body, kernel.facts, names, named)
     if nests != body:
