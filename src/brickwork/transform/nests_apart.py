@@ -176,7 +176,7 @@ class Place:
 
 
 def worth_tiles(ahead: Sequence[Assign], only: Statement, place: Place) -> tuple[Expression, ...] | None:
-    """Return what must hold so that a sum at a place is worth tiles; None if it is no contraction, or of unknown size.
+    """Return what must hold so that a sum at a place is worth tiles; None if it is no contraction, or never worth them.
 
     `ahead` is assigned before it.
     """
@@ -190,4 +190,5 @@ def worth_tiles(ahead: Sequence[Assign], only: Statement, place: Place) -> tuple
     if rows is None or columns is None or terms is None:
         return None
     least = (rows, LEAST_SIDE), (columns, LEAST_SIDE), (build.mul(rows, columns), LEAST_AREA), (terms, LEAST_TERMS)
-    return tuple(build.apply("ge", value, build.integer(number)) for value, number in least)
+    asked = tuple(build.apply("ge", value, build.integer(number)) for value, number in least)
+    return None if any(build.is_constant(item, 0) for item in asked) else asked

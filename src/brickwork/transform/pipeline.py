@@ -11,10 +11,10 @@
    with_ascending_rows: on whole programs, since it makes kernels of its own for elements that ascend.
    with_expanded_scratch (only for grids): likewise, for scratch tensors with more elements than a thread has room for.
    with_strides, with_residues (only for grids): sums of one remainder, before sums are looked for.
-   with_product_nests (only for matrix instructions): perfect nests, before contractions are looked for.
    with_checks_ahead (only for matrix instructions): contractions without checks, which are looked for next.
    with_separate_sums (only for grids): nests of their own for contractions, in expanded scratch tensors, too.
-   with_free_parts (only for grids): likewise, for parts that are freer than a whole nest.
+   with_product_nests (only for matrix instructions): perfect nests of products, of those nests, too.
+   with_free_parts (only for grids): nests of their own for parts that are freer than a whole nest.
    with_launched_steps (only for grids): then, as kernels with parts of scratch tensors have loops that are independent.
    with_own_scratch: then, since each of these kernels is to choose how its tensors lie in memory.
    without_argument_checks (only for grids): likewise, since checks keep loops in order.
@@ -146,9 +146,9 @@ _APART = (
     with_expanded_scratch,
     with_strides,
     with_residues,
-    with_product_nests,
     with_checks_ahead,
     with_separate_sums,
+    with_product_nests,
     with_free_parts,
     with_launched_steps,
 )

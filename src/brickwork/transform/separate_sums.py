@@ -11,7 +11,7 @@
 
 Each nest may then run in tiles. What a sum adds to an element that others say (`y[at[i], k] += s`), or to a variable of
 a loop around (`most = max(most, s)`), has a nest, too. What does not go with a loop around, as norms of columns in a
-nest of rows, is computed before that loop, once.
+nest of rows, is computed before that loop, once; and so is what an inner loop computes for products.
 Legal where all iterations of a part may run before all of the next one. Variables that pass from part to part are kept
 for each iteration, or computed again where indices and sizes say them. Invariant: the nests run where rows, columns and
 terms are worth tiles, and there is room; elsewhere the kernel runs as it was.
@@ -20,23 +20,30 @@ terms are worth tiles, and there is room; elsewhere the kernel runs as it was.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from brickwork.analysis.scalars import NONE, live_before
 from brickwork.analysis.verdicts import Bound
 from brickwork.ir import build
+from brickwork.ir.dtypes import FLOAT32
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
+    Apply,
     Assign,
     Block,
     Constant,
+    Expression,
     For,
     Launch,
     Load,
+    Read,
     Statement,
     Store,
     Symbol,
+    Tensor,
+    TensorType,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, statements, substitute, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.matrix import LEAST_TERMS
@@ -160,6 +167,8 @@ class _Cutter(NestCutter):
         """Whether a contraction stands in a loop, or is one, together with the loops around."""
         if sums_of(statement):
             return self.is_contraction(statement, block, place)
+        if self.takes_up(statement, block, place):
+            return True
         if not isinstance(statement, For):
             return False
         inside, (_, body) = place.inside(statement), asked(statement.body)
@@ -177,6 +186,57 @@ class _Cutter(NestCutter):
         worth = worth_tiles(ahead, only, place)
         self.worth += worth or ()
         return worth is not None
+
+    def takes_up(self, statement: Statement, block: Block, place: Place) -> bool:
+        """Whether a statement adds products of what a loop before it computes, as a contraction of the loop around.
+
+        It adds them to a variable, or to elements that do not go with the loop around; notes what makes it worth tiles.
+        """
+        inner: list[For] = []
+        last = statement
+        while isinstance(last, For) and len(last.body) == 1:
+            inner.append(last)
+            (last,) = last.body
+        added = _taken_up(last)
+        end = next((number for number, item in enumerate(block) if item is statement), 0)
+        made = [item for item in block[:end] if effects(item).loops]
+        values = {
+            symbol: self.as_kept(symbol, (*assigned_for(item, block), item), place)
+            for item in made
+            for symbol in assigned_symbols(item)
+        }
+        loop = place.loops[-1]
+        if (
+            added is None
+            or added.dtype is not FLOAT32
+            or (isinstance(last, Store) and loop.index in read_symbols(last.indices))
+        ):
+            return False
+        total = Symbol("total", -1, FLOAT32)
+        sum_up = Assign(symbol=total, value=build.add(build.read(total), added))
+        before = [item for item in assigned_for(sum_up, block[:end]) if isinstance(item, Assign)]
+        ahead = [item for item in before if item.symbol not in values]
+        body = tuple(substitute(item, values) for item in (*ahead, sum_up))
+        kept = effects(body).loads & {made.tensor for made in self.kept}
+        if not (kept or read_symbols((*ahead, sum_up)) & values.keys()):
+            return False
+        if any(self.is_checked(node) for node in walk(body) if isinstance(node, Load)):
+            return False
+        around = [item for each in place.loops[:-1] for item in each.body if isinstance(item, Assign)]
+        inside = place
+        for each in inner:
+            inside = inside.inside(each)
+        nest = Place((*place.loops[:-1], *inner), inside.ranges)
+        worth = worth_tiles(around, replace(loop, body=body), nest)
+        self.worth += worth or ()
+        return worth is not None
+
+    def as_kept(self, symbol: Symbol, own: Block, place: Place) -> Load:
+        """Return what a variable is worth that a block computes, as if it were kept for the loops it goes with."""
+        needless = self.needless(own, place)
+        indices = tuple(build.read(loop.index) for loop in place.loops if loop.index not in needless)
+        made = TensorType(symbol.dtype, len(indices), contiguous=True, unit_axis=len(indices) - 1)
+        return Load(tensor=Tensor(symbol.name, -1, made), indices=indices, access=-1, dtype=symbol.dtype)
 
     def is_checked(self, load: Load) -> bool:
         """Whether each execution checks where an element is read, which no tile does."""
@@ -239,6 +299,24 @@ class _Cutter(NestCutter):
 
 def _others(own: Block, block: Sequence[Statement]) -> Block:
     return tuple(item for item in block if not any(item is each for each in own))
+
+
+def _taken_up(statement: Statement) -> Expression | None:
+    """Return what a statement adds to a variable, or to an element; None if it does not."""
+    match statement:
+        case Assign(symbol=symbol, value=Apply(operator=operator, operands=operands)) if operator.name == "add":
+            rest = [item for item in operands if item != Read(symbol=symbol)]
+        case Store(tensor=tensor, indices=indices, value=Apply(operator=operator, operands=operands)) if (
+            operator.name == "add"
+        ):
+            rest = [
+                item
+                for item in operands
+                if not isinstance(item, Load) or (item.tensor, item.indices) != (tensor, indices)
+            ]
+        case _:
+            return None
+    return rest[0] if len(rest) == 1 else None
 
 
 def _variables(block: Iterable[Statement]) -> set[Symbol]:

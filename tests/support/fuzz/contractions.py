@@ -98,7 +98,13 @@ class _Writer:
                 self.source.shuffle(order)
             body = self._wide(order, outer, heads, masks, element, product)
         else:
-            inner = _nested([*(heads[each] for each in sums), *masks], [f"s += {product}"])
+            added = [f"s += {product}"]
+            if not self.whole and self.data != "smooth" and some(0.1):
+                # One more factor is a sum itself.
+                terms = self._whole([*self.source.sample(rows, 1), sums[-1]])
+                added = ["t = 0.0", "for n in range(33):", f"    t += {self._tensor('o', [*terms, ('n', 33)])}"]
+                added += [f"s += {product} * t"]
+            inner = _nested([*(heads[each] for each in sums), *masks], added)
             begun = pick(("0", "1", element) if self.whole else ("0.0", "0.0", "1.0", element))
             after = self._after(element, rows)
             if begun != element and self.data != "smooth" and some(0.15):
