@@ -127,6 +127,7 @@ from brickwork.transform.scratch_layout import far_apart, layouts, with_layouts
 from brickwork.transform.separate_sums import with_separate_sums
 from brickwork.transform.sink import sink
 from brickwork.transform.specialise import specialise
+from brickwork.transform.strips import with_strips
 from brickwork.transform.unguarded_analysis import careful_analysis
 from brickwork.transform.unswitch import unswitch, unswitch_nests
 from brickwork.transform.verbs.apply import apply_schedule
@@ -376,6 +377,9 @@ def _rewritten(
     analysis = analyse(rewritten) if found is None or rewritten.body != source.body else found
     if (recognised := recognise_reductions(rewritten, analysis, grid=target.grid)) is not rewritten:
         rewritten, analysis = recognised, analyse(recognised)
+    if not target.grid and given is None and (strips := with_strips(rewritten, analysis, target)) is not rewritten:
+        rests.append(analysis)
+        rewritten, analysis = strips, analyse(strips)
     if target.grid:
         if (added := with_sums_added(rewritten, analysis)) is not rewritten:
             rewritten, analysis = added, analyse(added)

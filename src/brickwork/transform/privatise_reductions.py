@@ -44,9 +44,10 @@ from brickwork.ir.walk import NodeType, assigned_symbols, rewrite, statements, w
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import Partition
-from brickwork.transform.schedule.schedule import Schedule
+from brickwork.transform.schedule.schedule import LANES_LIMIT, Schedule
 from brickwork.transform.scratch import Names, identity, names_of
 from brickwork.transform.split_reductions import nested
+from brickwork.transform.strips import computes_ahead
 from brickwork.transform.verbs.split import count_of
 
 PIECES = 32
@@ -276,6 +277,8 @@ def _elements(tensor: Tensor) -> Expression:
 
 def _turns(loop: For, places: Partition) -> Expression:
     """Return about how many updates a loop makes: its iterations times those of a loop in it that the host knows."""
+    if any(isinstance(node, For) and computes_ahead(node) for node in loop.body):
+        return build.mul(count_of(loop), build.integer(LANES_LIMIT))
     for node in loop.body:
         if isinstance(node, For) and places.is_known(node.start, node.stop):
             return build.mul(count_of(loop), _turns(node, places))

@@ -59,6 +59,7 @@ from brickwork.transform.schedule.schedule import (
     chunk_of,
     planned,
 )
+from brickwork.transform.strips import computes_ahead
 from brickwork.transform.verbs.fuse import find_flat
 from brickwork.transform.verbs.reorder import permute
 
@@ -174,6 +175,15 @@ class _Processor(Planner):
             yield from self.chunks(vector, self.chunk(vector) if outer else self.piece(vector, width))
         if self.pay(vector, width):
             yield self.in_lanes(vector, width)
+
+    def lanes(self, band: list[For]) -> tuple[For, ...]:
+        """Return the loops of a band to run in lanes: those inside it, if they compute what is stored in order."""
+        inner = (*self.inner_lanes(band[-1].body),)
+        return inner if any(map(computes_ahead, inner)) else Planner.lanes(self, band)
+
+    def lanes_inside(self, band: list[For]) -> tuple[For, ...]:
+        """Return the loops of a band inside another loop to run in lanes."""
+        return (band[0],) if computes_ahead(band[0]) else self.lanes(band)
 
     def in_lanes(self, loop: For, width: int) -> Verb:
         """Run a loop in lanes, each with partial results of what it accumulates."""

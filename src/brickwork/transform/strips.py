@@ -1,0 +1,333 @@
+"""Computes ahead what a loop in order stores, strip by strip, so that lanes compute it (processors).
+
+    for j in range(n):                        for strip in range((n + 63) // 64):
+        v, at = f(x[j])                           for j in the strip:                  (in lanes)
+        y[at] += v                   ->               values[j - first], places[j - first] = f(x[j])
+                                                  for j in the strip:
+                                                      y[places[j - first]] += values[j - first]
+
+So gradients are computed that are added where data, floats or searches say. What moves ahead reads no element that the
+loop stores into and no variable that an iteration leaves for the next one, and stores nothing. Invariant: all that the
+loop stores, it stores in the order of the source, so that results are the same to the bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import field, replace
+from itertools import takewhile
+from math import prod
+from typing import cast
+
+from brickwork.analysis.polynomial import UnknownAtom
+from brickwork.analysis.scalars import NONE, live_after_loops, live_before
+from brickwork.analysis.verdicts import Analysis, ConflictKind, LoopVerdict
+from brickwork.ir import build
+from brickwork.ir.dtypes import BOOL, INT64
+from brickwork.ir.effects import effects
+from brickwork.ir.nodes import (
+    Apply,
+    Assign,
+    Block,
+    Cast,
+    Check,
+    Constant,
+    Expression,
+    For,
+    If,
+    Kernel,
+    Load,
+    Local,
+    Read,
+    Select,
+    Size,
+    Statement,
+    Store,
+    Symbol,
+    Tensor,
+)
+from brickwork.ir.tensor_types import type_of
+from brickwork.ir.walk import assigned_symbols, local_bytes, read_symbols, rebuild, rewrite_statements, statements, walk
+from brickwork.legality import legality
+from brickwork.records import dataclass
+from brickwork.target.target import Target
+from brickwork.transform.schedule.lane_costs import lanes_pay, work
+from brickwork.transform.schedule.planner import FEW, NEIGHBOUR, access_cost, trip_count, varies_with
+from brickwork.transform.schedule.recurrence import is_division
+from brickwork.transform.schedule.schedule import LANES_LIMIT
+from brickwork.transform.scratch import Names, copied, names_of, with_variables
+
+PAYS = 2.0
+"""Cycles that are computed ahead for each value that is passed on, at least: it is stored, and loaded again.
+
+So many times the cycles that are computed ahead are as many, at least, as are left.
+"""
+
+
+def with_strips(kernel: Kernel, analysis: Analysis, target: Target) -> Kernel:
+    """Return the kernel with strips of the loops in order that compute much before they store; `analysis` is of it."""
+    if kernel.may_alias:
+        return kernel
+    live = live_after_loops(kernel.body)
+    names: list[Names] = []
+
+    def visit(statement: Statement) -> Block:
+        if not isinstance(statement, For) or not _is_candidate(statement, analysis):
+            return (statement,)
+        names[:] = names or [names_of(kernel, 1 + max((item.number for item in kernel.tensors), default=0))]
+        strip = _cut(statement, live.get(statement.index, NONE), names[0], analysis)
+        return (statement,) if strip is None or local_bytes(strip.body) > target.stack_bytes // 4 else (strip,)
+
+    body = rewrite_statements(kernel.body, visit)
+    return kernel if body == kernel.body else replace(kernel, body=body)
+
+
+def _is_candidate(loop: For, analysis: Analysis) -> bool:
+    """Whether a long loop is in order for elements that it stores into, and lanes around would not read neighbours."""
+    verdict, count = analysis.loops.get(loop.index), trip_count(loop)
+    if verdict is None or verdict.conflict is None or verdict.conflict.kind is not ConflictKind.ELEMENTS:
+        return False
+    found = effects(loop.body)
+    if loop.claimed or found.leaves or found.rebinds or found.draws or (count is not None and count <= FEW):
+        return False
+    if any(isinstance(node, For) and node.index not in analysis.loops for node in statements(loop.body)):
+        return False
+    return _has_known_ends(loop, analysis) and not any(
+        varies_with(item, each.node.index) and access_cost(item, {each.node.index}) <= 2 * NEIGHBOUR
+        for item in analysis.inside(loop.index)
+        for each in takewhile(lambda each: each.node.index != loop.index, item.loops)
+        if analysis.loops[each.node.index].independent
+    )
+
+
+@legality
+def _has_known_ends(loop: For, analysis: Analysis) -> bool:
+    """Whether a loop's length is a 64-bit integer: one that data begin or end may have none."""
+    around = next(item for item in analysis.model.loops if item.node.index == loop.index)
+    return not any(isinstance(atom, UnknownAtom) for end in (around.start, around.stop) for atom in end.atoms())
+
+
+def _cut(loop: For, live: frozenset[Symbol], names: Names, analysis: Analysis) -> For | None:
+    """Return the loop over the strips of a loop; None where lanes would gain little. `live` is so after it."""
+    strip, size = names.symbol(f"{loop.index.name}_strip", INT64), build.integer(LANES_LIMIT)
+    first = build.add(loop.start, build.mul(build.read(strip), size))
+    stop = build.apply("minimum", build.add(first, size), loop.stop)
+    place = build.sub(build.read(loop.index), first)
+    fixed = live | live_before(loop.body, NONE)
+    cutter = _Cutter(loop, names, fixed, place)
+    ahead, behind = cutter.block(loop.body, ())
+    while both := cutter.moved & cutter.left:
+        fixed |= both
+        cutter = _Cutter(loop, names, fixed, place)
+        ahead, behind = cutter.block(loop.body, ())
+    one = replace(loop, start=first, stop=stop, body=ahead)
+    if not cutter.passed or not _pays(one, behind, cutter.passed, analysis):
+        return None
+    twice = assigned_symbols(ahead) & assigned_symbols(behind)
+    own = {symbol: names.symbol(symbol.name, symbol.dtype) for symbol in sorted(twice, key=lambda item: item.number)}
+    other = with_variables(copied(replace(one, body=behind), names), own)
+    made = (Local(tensor=tensor, loc=loop.loc) for tensor in cutter.passed)
+    count = build.apply("floordiv", build.add(build.sub(loop.stop, loop.start), build.integer(LANES_LIMIT - 1)), size)
+    return replace(loop, index=strip, start=build.integer(0), stop=count, body=(*made, one, other))
+
+
+def _pays(loop: For, behind: Block, passed: Sequence[Tensor], analysis: Analysis) -> bool:
+    """Whether lanes of a loop gain more than it costs to pass values on, and than is nothing beside what is left."""
+    gained, often = _total(loop.body), sum(prod(tensor.sizes) // LANES_LIMIT for tensor in passed)
+    worth = gained >= PAYS * often and PAYS * gained >= _total(behind)
+    return worth and lanes_pay(loop, FEW, _alone(loop, analysis))
+
+
+def _alone(loop: For, analysis: Analysis) -> Analysis:
+    """Return the analysis of what runs ahead of a loop."""
+    numbers = {node.access for node in walk(loop) if isinstance(node, Load)}
+    accesses = tuple(item for item in analysis.accesses if item.number in numbers)
+    return replace(analysis, accesses=accesses, loops={**analysis.loops, loop.index: LoopVerdict(True)})
+
+
+@dataclass(slots=True)
+class _Cutter:
+    """Tells what of a loop's iterations runs ahead, and what is left to run in order; `fixed` variables stay in order.
+
+    `place` is an iteration's place in its strip. `moved` and `left` are the variables that are assigned ahead and in
+    order, `read` those that have been read in order so far, `passed` the arrays that pass values on.
+    """
+
+    loop: For
+    names: Names
+    fixed: frozenset[Symbol]
+    place: Expression
+    moved: set[Symbol] = field(default_factory=set[Symbol])
+    left: set[Symbol] = field(default_factory=set[Symbol])
+    read: set[Symbol] = field(default_factory=set[Symbol])
+    passed: list[Tensor] = field(default_factory=list[Tensor])
+    fails: bool = False
+    """Whether what fails in some iterations only has been met: what follows is left."""
+
+    def block(self, block: Block, around: tuple[For, ...]) -> tuple[Block, Block]:
+        """Return what of a block, in so many loops of few iterations, runs ahead, and what is left of it."""
+        ahead: list[Statement] = []
+        behind: list[Statement] = []
+        for statement in block:
+            if self.may_move(statement):
+                ahead.append(statement)
+                self.moved |= assigned_symbols(statement)
+                if self.is_cheap(statement):
+                    self.read |= read_symbols(statement)
+                    behind.append(statement)
+                continue
+            match statement:
+                case For(body=body) if self.is_short(statement, around):
+                    self.moved.add(statement.index)
+                    parts = self.block(body, (*around, statement))
+                    ahead += [replace(statement, body=parts[0])] if parts[0] else []
+                    behind += [replace(statement, body=parts[1])] if parts[1] else []
+                case If(condition=condition) if self.is_known(condition):
+                    flag = self.value(condition, ahead)
+                    self.read |= read_symbols(flag)
+                    pairs = [self.block(each, around) for each in (statement.then, statement.otherwise)]
+                    (then, rest), (otherwise, other) = pairs
+                    ahead += [replace(statement, then=then, otherwise=otherwise)] if then or otherwise else []
+                    behind += [replace(statement, condition=flag, then=rest, otherwise=other)] if rest or other else []
+                case Check(condition=condition) if self.is_same(condition):
+                    ahead.append(statement)
+                    behind.append(statement)
+                case _:
+                    kept = self.kept(statement, ahead)
+                    found = effects(kept)
+                    self.fails |= bool(found.fails)
+                    self.left |= found.assigns
+                    self.read |= found.reads
+                    behind.append(kept)
+        return self.with_passed(tuple(ahead), tuple(behind), around)
+
+    @property
+    def inside(self) -> frozenset[Symbol]:
+        """What is assigned in an iteration."""
+        return effects(self.loop.body).assigns | {self.loop.index}
+
+    @legality
+    def may_move(self, statement: Statement) -> bool:
+        """Whether a statement may run ahead of what earlier iterations have left to do.
+
+        It only assigns variables of its iteration, which nothing left has read by then, of what is known ahead.
+        """
+        found = effects(statement)
+        quiet = not (found.changes or found.declares or found.fails or found.leaves or found.draws or found.whiles)
+        return (
+            quiet
+            and isinstance(statement, Assign | If | For)
+            and not self.fails
+            and not found.loads & self.changed
+            and self.are_known(live_before((statement,), NONE))
+            and not found.assigns & (self.fixed | self.read | self.left)
+        )
+
+    @property
+    def changed(self) -> frozenset[Tensor]:
+        """The tensors whose elements are others in the course of the loop."""
+        found = effects(self.loop.body)
+        return found.changes | found.declares
+
+    @legality
+    def is_known(self, value: Expression) -> bool:
+        """Whether a value can be computed ahead."""
+        found = effects(value)
+        return not self.fails and not found.draws and not found.loads & self.changed and self.are_known(found.reads)
+
+    @legality
+    def is_same(self, value: Expression) -> bool:
+        """Whether a value is the same in all iterations."""
+        return self.is_known(value) and not read_symbols(value) & self.inside
+
+    @legality
+    def are_known(self, symbols: Iterable[Symbol]) -> bool:
+        """Whether variables have ahead what they have in order: all of the iteration's own are assigned ahead."""
+        return all(symbol in self.moved or symbol not in self.inside or symbol == self.loop.index for symbol in symbols)
+
+    def is_cheap(self, statement: Statement) -> bool:
+        """Whether an integer is computed once more rather than passed on: proofs know then what it is."""
+        if not isinstance(statement, Assign) or statement.symbol.dtype not in {INT64, BOOL}:
+            return False
+        if sum(isinstance(node, Assign) and node.symbol == statement.symbol for node in statements(self.loop)) > 1:
+            return False
+        parts = [node for node in walk(statement.value) if not isinstance(node, Read | Constant | Size)]
+        return all(
+            isinstance(node, Apply | Select)
+            and not is_division(node)
+            and node.dtype in {INT64, BOOL}
+            and all(each.dtype in {INT64, BOOL} for each in (node.operands if isinstance(node, Apply) else ()))
+            for node in parts
+        )
+
+    @legality
+    def is_short(self, loop: For, around: tuple[For, ...]) -> bool:
+        """Whether all that is computed in a loop can be kept: it has few iterations, and makes all of them."""
+        counts = [trip_count(each) for each in (*around, loop)]
+        quiet = not loop.claimed and not effects(loop.body).leaves
+        return quiet and all(counts) and prod(each or 0 for each in counts) <= LANES_LIMIT
+
+    # ------------------------------------------------------------ what is left
+
+    def kept(self, statement: Statement, ahead: list[Statement]) -> Statement:
+        """Return a statement that is left, with the parts of its value that are computed ahead in variables."""
+        if isinstance(statement, Store | Assign):
+            return replace(statement, value=self.value(statement.value, ahead))
+        return statement
+
+    def value(self, value: Expression, ahead: list[Statement]) -> Expression:
+        """Return a value with what is computed ahead of it in variables, which are assigned `ahead`."""
+        if not effects(value).reads & self.inside or isinstance(value, Load):
+            return value
+        computed = isinstance(value, Apply | Cast | Select) and any(
+            isinstance(node, Apply | Cast | Select) and (node.dtype.is_float or _of_floats(node))
+            for node in walk(value)
+        )
+        if computed and self.is_known(value):
+            symbol = self.names.symbol("ahead", value.dtype)
+            self.moved.add(symbol)
+            ahead.append(Assign(symbol=symbol, value=value, loc=value.loc))
+            return build.read(symbol, loc=value.loc)
+        return cast("Expression", rebuild(value, lambda part: self.value(cast("Expression", part), ahead)))
+
+    def with_passed(self, ahead: Block, behind: Block, around: tuple[For, ...]) -> tuple[Block, Block]:
+        """Return both parts of a block with arrays for the variables that the first one has for the second one."""
+        needed = live_before(behind, NONE) & assigned_symbols(ahead) - {each.index for each in around}
+        sizes = (*(trip_count(each) or 0 for each in around), LANES_LIMIT)
+        indices = (*(build.sub(build.read(each.index), each.start) for each in around), self.place)
+        stores: list[Statement] = []
+        loads: list[Statement] = []
+        for symbol in sorted(needed, key=lambda item: item.number):
+            number, kind = next(self.names.tensors), type_of(symbol.dtype, len(sizes), dense=True)
+            tensor = Tensor(f"{symbol.name}_ahead", number, kind, sizes, added=len(sizes))
+            self.passed.append(tensor)
+            stores.append(replace(self.names.store(tensor, *indices, build.read(symbol)), loc=self.loop.loc))
+            loads.append(Assign(symbol=symbol, value=self.names.load(tensor, *indices)))
+        return (*ahead, *stores), (*loads, *behind)
+
+
+def _of_floats(node: Apply | Cast | Select) -> bool:
+    """Whether something is made of floats."""
+    operands = node.operands if isinstance(node, Apply) else (node.operand,) if isinstance(node, Cast) else ()
+    return any(operand.dtype.is_float for operand in operands)
+
+
+def computes_ahead(loop: For) -> bool:
+    """Whether a loop is what a strip computes ahead, for which lanes are meant."""
+    stored = effects(loop.body).stores
+    return bool(stored) and all(tensor.is_local and tensor.added for tensor in stored)
+
+
+def _total(block: Iterable[Statement]) -> float:
+    """Return the cycles that statements take, in all iterations of the loops in them, where nothing waits."""
+    result = 0.0
+    for statement in block:
+        match statement:
+            case For(body=body):
+                count = trip_count(statement)
+                result += (FEW if count is None else count) * _total(body)
+            case If(then=then, otherwise=otherwise):
+                result += work((statement.condition,)) + _total(then) + _total(otherwise)
+            case _:
+                result += work((statement,))
+    return result
