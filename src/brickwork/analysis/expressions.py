@@ -554,6 +554,9 @@ class Values:
                 return _logic(operator.name, [self.condition(item, environment, depth) for item in operands])
             case Cast(operand=operand) if operand.dtype is INT64:
                 return self._compare("ne", self.integer(operand, environment, depth), number(0))
+            case Select(condition=test, then=then, otherwise=otherwise):
+                known, one, other = (self.condition(item, environment, depth) for item in (test, then, otherwise))
+                return either(both(known, one), both(negate(known), other))
             case _:
                 return UNKNOWN
 

@@ -58,14 +58,20 @@ Apart: TypeAlias = Callable[[Symbol, int, int], bool]
 
 
 @legality
-def promote(kernel: Kernel, apart: Apart | None = None) -> Kernel:
-    """Return the kernel with accumulated elements in variables.
+def promote(
+    kernel: Kernel,
+    apart: Apart | None = None,
+    numbers: Iterator[int] | None = None,
+    only: Callable[[For, Tensor], bool] | None = None,
+) -> Kernel:
+    """Return the kernel with accumulated elements in variables, whose `numbers` may be given.
 
-    Other elements of the same tensor may be read meanwhile if `apart` proves that they are others.
+    Other elements of the same tensor may be read meanwhile if `apart` proves that they are others. `only` says of
+    a loop and a tensor whether its elements are asked for.
     """
     if kernel.may_alias:
         return kernel
-    promoter = _Promoter(count(PROMOTED_NUMBERS), apart, live_after_loops(kernel.body))
+    promoter = _Promoter(numbers or count(PROMOTED_NUMBERS), apart, live_after_loops(kernel.body), only=only)
     return replace(kernel, body=tuple(promoter.block(kernel.body)))
 
 
@@ -143,6 +149,7 @@ class _Promoter:
     apart: Apart | None
     live: Mapping[Symbol, frozenset[Symbol]]
     refused: frozenset[tuple[Symbol, int]] | None = None
+    only: Callable[[For, Tensor], bool] | None = None
     taken: dict[tuple[Symbol, int], frozenset[int]] = field(default_factory=dict[tuple[Symbol, int], frozenset[int]])
 
     def block(self, block: Block) -> Iterator[Statement]:
@@ -168,6 +175,7 @@ class _Promoter:
         before: list[Statement] = []
         after: list[Statement] = []
         runs: dict[Expression, None] = {}
+        stores = [node for node in stores if self.only is None or self.only(written, node.tensor)]
         for tensor, indices in dict.fromkeys((node.tensor, node.indices) for node in stores):
             accesses = self.accumulator(loop, tensor, indices, stored)
             numbers = frozenset(access.access for access in accesses)

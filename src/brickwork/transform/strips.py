@@ -53,15 +53,9 @@ from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.schedule.lane_costs import lanes_pay, work
 from brickwork.transform.schedule.planner import FEW, NEIGHBOUR, access_cost, trip_count, varies_with
-from brickwork.transform.schedule.recurrence import is_division
+from brickwork.transform.schedule.recurrence import ARITHMETIC, is_division
 from brickwork.transform.schedule.schedule import LANES_LIMIT
 from brickwork.transform.scratch import Names, copied, names_of, with_variables
-
-PAYS = 2.0
-"""Cycles that are computed ahead for each value that is passed on, at least: it is stored, and loaded again.
-
-So many times the cycles that are computed ahead are as many, at least, as are left.
-"""
 
 
 def with_strips(kernel: Kernel, analysis: Analysis, target: Target) -> Kernel:
@@ -132,9 +126,9 @@ def _cut(loop: For, live: frozenset[Symbol], names: Names, analysis: Analysis) -
 
 
 def _pays(loop: For, behind: Block, passed: Sequence[Tensor], analysis: Analysis) -> bool:
-    """Whether lanes of a loop gain more than it costs to pass values on, and than is nothing beside what is left."""
+    """Whether lanes of a loop gain more than to pass values on takes, as long as an addition each, and is left."""
     gained, often = _total(loop.body), sum(prod(tensor.sizes) // LANES_LIMIT for tensor in passed)
-    worth = gained >= PAYS * often and PAYS * gained >= _total(behind)
+    worth = gained >= max(ARITHMETIC * often, _total(behind))
     return worth and lanes_pay(loop, FEW, _alone(loop, analysis))
 
 

@@ -5,11 +5,11 @@ Each program is like one that the pass is for, but for one thing. Strips have fo
 
 import pytest
 import torch
-from brickwork.target.target import Target
 
 from brickwork.analysis.analyse import analyse
 from brickwork.ir.nodes import For, If, Kernel, Load, Store
 from brickwork.ir.walk import statements, walk
+from brickwork.target.target import Target
 from brickwork.transform import strips
 from brickwork.transform.strips import computes_ahead, with_strips
 from support.changes import changed

@@ -18,10 +18,11 @@ at places that nothing tells beforehand. Invariant: every variable has the same 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
 
+from brickwork.analysis.atomic_updates import update_operator
 from brickwork.analysis.scalars import live_before
 from brickwork.analysis.searches import MIRRORED, without_numbers
 from brickwork.ir import build
@@ -62,6 +63,7 @@ from brickwork.records import dataclass
 from brickwork.transform.autodiff.saved_places import SavedPlaces
 from brickwork.transform.autodiff.window_elements import is_alone, is_of, slides
 from brickwork.transform.distribute import distribute
+from brickwork.transform.promote import promote
 from brickwork.transform.scratch import Names, with_variables
 from brickwork.transform.unguarded_analysis import unguarded_analysis
 
@@ -77,12 +79,14 @@ def choose_extremes(
 
 
 def extremes_apart(
-    kernel: Kernel, active: Collection[Symbol | Tensor], names: Names
+    kernel: Kernel, active: Callable[[Block], Collection[Symbol | Tensor]], names: Names
 ) -> tuple[Kernel, tuple[Expression, ...]]:
     """Return the kernel with extremes of elements that their loops store in loops of their own, and what that assumes.
 
-    Of `h[j + 1] = f(h[j]); best = max(best, h[j + 1])` the second is a loop after that over the first: a search.
+    Of `h[j + 1] = f(h[j]); best = max(best, h[j + 1])` the second is a loop after that over the first: a search. An
+    element that keeps an extreme while a loop runs is in a variable first.
     """
+    kernel = _in_variables(kernel, active(kernel.body), names)
     changed = {
         item.best
         for loop in statements(kernel.body)
@@ -90,7 +94,7 @@ def extremes_apart(
         for node in loop.body
         if (item := _extreme(node)) is not None and effects(node).loads & effects(loop).stores
     }
-    if kernel.may_alias or not changed.intersection(active):
+    if kernel.may_alias or not changed.intersection(active(kernel.body)):
         return kernel, ()
 
     def is_extreme(block: Block) -> bool:
@@ -102,6 +106,20 @@ def extremes_apart(
     analysis = unguarded_analysis(kernel)
     apart = distribute(kernel, analysis, alone=is_extreme, numbers=names.symbols)
     return apart, () if apart is kernel else analysis.assumptions
+
+
+def _in_variables(kernel: Kernel, active: Collection[Symbol | Tensor], names: Names) -> Kernel:
+    """Return the kernel with elements in variables that keep extremes of what loops compute, while a loop runs.
+
+    Of what is read, or nearly so, `element_extremes` finds the places.
+    """
+
+    def is_extreme(loop: For, tensor: Tensor) -> bool:
+        operator = update_operator(loop, tensor) if tensor in active and effects(loop.body).loops else None
+        inside = any(isinstance(item, For) and tensor in effects(item).stores for item in loop.body)
+        return operator is not None and operator.name in _TAKEN and not inside
+
+    return promote(kernel, numbers=names.symbols, only=is_extreme)
 
 
 def _block(block: Block, finder: _Finder, around: tuple[Symbol, ...]) -> Iterator[Statement]:

@@ -4,13 +4,14 @@
     b = f(a)                          ->           b = f(a)
     x[2 * i] = x[2 * i] + b                        x[2 * i] = x[2 * i] + (s + b)
 
-Then each element is read and stored once, and not at all read where it holds zero. What is added is added in the order
-of the source. Invariant: between two additions that are joined nothing looks at the tensor, and the block runs on.
+Then each element is read and stored once, and not at all read where it holds zero: what an element is set to 0 for is
+stored. What is added is added in the order of the source. Invariant: between two additions that are joined nothing
+looks at the tensor, nor adds to it after a 0, and the block runs on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from brickwork.analysis.searches import without_numbers
@@ -38,7 +39,7 @@ def joined_updates(block: Block, names: Names) -> Block:
                 term = names.symbol(f"{update.tensor.name}_term", added.dtype)
                 result[place] = Assign(symbol=term, value=added, loc=update.loc)
                 result[place + 1 + again] = _with(result[place + 1 + again], term)
-        return tuple(result)
+        return tuple(_without_zeros(result))
 
     return tuple(
         replace(item, body=rewrite_blocks(item.body, joined)) if isinstance(item, For) else item for item in block
@@ -65,11 +66,23 @@ def _again(update: Store, later: Sequence[Statement]) -> int | None:
         if isinstance(statement, Store) and statement.tensor == update.tensor and _added(statement) is not None:
             if tuple(map(without_numbers, statement.indices)) == place:
                 return number
-            adds = True
+            adds = _added(update) is not None
         looks = update.tensor in found.loads | found.changes and not adds
         if looks or found.leaves or found.fails or found.assigns & fixed or found.changes & told:
             return None
     return None
+
+
+def _without_zeros(block: Sequence[Statement]) -> Iterator[Statement]:
+    """Yield the statements of a block; an element that is set to 0 to be added to is set to what is added."""
+    alone: dict[int, Store] = {}
+    for place, statement in enumerate(block):
+        if isinstance(statement, Store) and statement.combine is None and build.is_constant(statement.value, 0):
+            again = _again(statement, block[place + 1 :])
+            if again is not None and isinstance(update := block[place + 1 + again], Store):
+                alone[place + 1 + again] = replace(update, value=_added(update) or update.value)
+                continue
+        yield alone.get(place, statement)
 
 
 def _with(update: Statement, term: Symbol) -> Statement:

@@ -147,7 +147,7 @@ def _derived(
     told = tuple(replace(allocated[tensor], tensor=item) for tensor, item in kept.items())
     kernel = _plain(kernel, kept, names, reached=reached)
     noted = SavedPlaces(kept, kernel.scalars, _finality(kernel), names)
-    kernel, apart = extremes_apart(kernel, activity(kernel.body, asked, given).found, names)
+    kernel, apart = extremes_apart(kernel, lambda block: activity(block, asked, given).found, names)
     kernel, active, chosen = _prepared(kernel, asked, given, (allocated, kept), names, noted)
     allocated |= {item.tensor: item for item in chosen.made}
     kernel = _kernel(kernel, kernel.body, (*told, *chosen.made), {})

@@ -9,8 +9,22 @@ from itertools import count
 import pytest
 import torch
 
+from brickwork.ir.build import constant
 from brickwork.ir.dtypes import FLOAT32, INT64
-from brickwork.ir.nodes import Assign, Block, Break, Check, Failure, FailureKind, For, Launch, Store, Tensor, TensorType
+from brickwork.ir.nodes import (
+    Assign,
+    Block,
+    Break,
+    Check,
+    Failure,
+    FailureKind,
+    For,
+    Launch,
+    Load,
+    Store,
+    Tensor,
+    TensorType,
+)
 from brickwork.ir.operators import OPERATORS
 from brickwork.ir.walk import read_symbols, walk
 from brickwork.transform.autodiff.joined_updates import joined_updates
@@ -22,6 +36,8 @@ VECTOR, NUMBERS = TensorType(FLOAT32, 1, True, 0), TensorType(INT64, 1, True, 0)
 X, G, Y = (Tensor(name, number, VECTOR) for number, name in enumerate("xgy"))
 P = Tensor("p", 3, NUMBERS)
 I, K, V = symbol("i"), symbol("k"), symbol("v", FLOAT32)
+
+NOUGHT = constant(0.0, FLOAT32)
 
 
 def add(tensor: Tensor, index, value) -> Store:
@@ -47,6 +63,18 @@ JOINED = {
     "a difference": (store(G, (I,), op("sub", load(G, I), load(X, I))), LAST),
     "places that elements say": (add(G, load(P, I), load(X, I)), add(G, load(P, I), load(Y, I))),
 }
+ZEROS = {
+    "a 0, and what is added to it": (store(G, (I,), NOUGHT), FIRST),
+    "with what is computed between": (store(G, (I,), NOUGHT), let(V, load(X, I)), FIRST),
+    "with another addition": (store(G, (I,), NOUGHT), FIRST, LAST),
+}
+NO_ZEROS = {
+    "another number": (store(G, (I,), constant(1.0, FLOAT32)), FIRST),
+    "an addition between": (store(G, (I,), NOUGHT), add(G, K, load(X, I)), FIRST),
+    "a look between": (store(G, (I,), NOUGHT), let(V, load(G, K)), FIRST),
+    "a store between": (store(G, (I,), NOUGHT), store(G, (K,), constant(2.0, FLOAT32)), FIRST),
+    "another element": (store(G, (K,), NOUGHT), FIRST),
+}
 APART = {
     "a look at the tensor": (FIRST, let(V, load(G, 0)), LAST),
     "an element of the tensor is added": (FIRST, add(G, op("add", I, 1), load(G, 0)), LAST),
@@ -60,6 +88,19 @@ APART = {
     "one that is atomic": (FIRST, replace(LAST, combine=OPERATORS["add"])),
     "the element itself": (add(G, I, load(G, I)), LAST),
 }
+
+
+@pytest.mark.parametrize("block", ZEROS.values(), ids=ZEROS)
+def test_what_is_set_to_0_to_be_added_to_is_stored(block):
+    nest = loop(I, 0, 4, *block)
+    (result,) = joined_updates((nest,), Names(count(9000), count(9000), count(9000)))
+    assert stores(block, G) == 1
+    assert not any(isinstance(node, Load) and node.tensor == G for node in walk(result))
+
+
+@pytest.mark.parametrize("block", NO_ZEROS.values(), ids=NO_ZEROS)
+def test_a_0_stays_that_something_may_see(block):
+    assert stores(block, G) == sum(isinstance(node, Store) for node in block)
 
 
 @pytest.mark.parametrize("name", JOINED)
