@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from unittest.mock import patch
 
 import pytest
 import torch
@@ -15,12 +14,12 @@ from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import Allocate, For, If, Kernel, Launch, Program
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import statements, walk
-from brickwork.transform import nests_apart, separate_sums
 from brickwork.transform.canonical.form import canonical
 from brickwork.transform.separate_sums import APART, with_separate_sums
 from support.lowering import argument_type, nested, numbers
 from support.scheduling import GPU, same
 from support.shared import define, lower
+from support.sums_apart import short_sums
 
 Tensor = torch.Tensor
 A, G, U = numbers(3, 4), numbers(4, 5), numbers(4, 5)
@@ -29,10 +28,7 @@ A, G, U = numbers(3, 4), numbers(4, 5), numbers(4, 5)
 @pytest.fixture(autouse=True)
 def small() -> Iterator[None]:
     """Let small nests be worth it."""
-    with (
-        patch.multiple(nests_apart, LEAST_SIDE=1, LEAST_AREA=1, LEAST_TERMS=2),
-        patch.object(separate_sums, "LEAST_TERMS", 2),
-    ):
+    with short_sums():
         yield
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from unittest.mock import patch
 
 import pytest
 import torch
@@ -11,10 +10,9 @@ import torch
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Store
 from brickwork.ir.walk import statements
-from brickwork.transform import nests_apart, separate_sums
 from support.lowering import memory, numbers
 from support.scheduling import same
-from support.sums_apart import apart
+from support.sums_apart import apart, short_sums
 
 Tensor = torch.Tensor
 
@@ -22,10 +20,7 @@ Tensor = torch.Tensor
 @pytest.fixture(autouse=True)
 def small() -> Iterator[None]:
     """Let small nests be worth it."""
-    with (
-        patch.multiple(nests_apart, LEAST_SIDE=1, LEAST_AREA=1, LEAST_TERMS=2),
-        patch.object(separate_sums, "LEAST_TERMS", 2),
-    ):
+    with short_sums():
         yield
 
 

@@ -6,17 +6,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from unittest.mock import patch
 
 import pytest
 import torch
 
 import brickwork as bw
 from brickwork.ir.dtypes import INT64
-from brickwork.transform import nests_apart, separate_sums
 from support.lowering import memory, numbers
 from support.scheduling import same
-from support.sums_apart import apart
+from support.sums_apart import apart, short_sums
 
 Tensor = torch.Tensor
 A, B = numbers(3, 4), numbers(5, 4)
@@ -25,10 +23,7 @@ A, B = numbers(3, 4), numbers(5, 4)
 @pytest.fixture(autouse=True)
 def small() -> Iterator[None]:
     """Let small nests be worth it."""
-    with (
-        patch.multiple(nests_apart, LEAST_SIDE=1, LEAST_AREA=1, LEAST_TERMS=2),
-        patch.object(separate_sums, "LEAST_TERMS", 2),
-    ):
+    with short_sums():
         yield
 
 

@@ -5,16 +5,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from unittest.mock import patch
 
 import pytest
 import torch
 
 from brickwork.ir.nodes import For
-from brickwork.transform import nests_apart, separate_sums
 from support.lowering import numbers
 from support.scheduling import same
-from support.sums_apart import apart
+from support.sums_apart import apart, short_sums
 
 Tensor = torch.Tensor
 A, G, U = numbers(3, 4), numbers(4, 5), numbers(4, 5)
@@ -23,10 +21,7 @@ A, G, U = numbers(3, 4), numbers(4, 5), numbers(4, 5)
 @pytest.fixture(autouse=True)
 def small() -> Iterator[None]:
     """Let small nests be worth it."""
-    with (
-        patch.multiple(nests_apart, LEAST_SIDE=1, LEAST_AREA=1, LEAST_TERMS=2),
-        patch.object(separate_sums, "LEAST_TERMS", 2),
-    ):
+    with short_sums():
         yield
 
 
