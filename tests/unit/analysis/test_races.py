@@ -567,11 +567,12 @@ def test_answers_of_the_quick_rule_hold_in_their_loops():
         assert not are_separated(facts, loop, plain, plain)
 
 
-def test_that_one_access_stays_ahead_says_nothing_of_the_other_way():
+@pytest.mark.parametrize("back", [False, True])
+def test_that_one_access_stays_ahead_says_nothing_of_the_other_way(back):
     """x[i] stays behind x[i + 1] of a later iteration, which is what x[i + 1] meets."""
-    kernel = KERNEL.kernel(KERNEL.loop(I, 8, put(value(I)), KERNEL.store(X, (apply("add", I, 1),), value(I))))
-    analysis = analyse(kernel)
-    behind, ahead = analysis.accesses
+    stores = put(value(I)), put(apply("add", I, 1))
+    analysis = analyse(KERNEL.kernel(KERNEL.loop(I, 8, *(stores[::-1] if back else stores))))
+    behind, ahead = analysis.accesses[::-1] if back else analysis.accesses
     for pair in ((behind, ahead), (ahead, behind)):
         facts = Facts(analysis.model, Solver(), analysis.bounds)
         assert may_meet(facts, behind.loops[0], *pair, depth=0) == (pair[0] is ahead)

@@ -12,10 +12,11 @@ import torch
 from brickwork.analysis.analyse import analyse
 from brickwork.diagnostics.location import NOWHERE
 from brickwork.ir import build
+from brickwork.ir.dtypes import FLOAT32
 from brickwork.ir.interpret import run_program
-from brickwork.ir.nodes import For, If, Launch
+from brickwork.ir.nodes import Assign, Continue, Draw, For, If, Launch, Local, Random, Store, Tensor, TensorType, While
 from brickwork.ir.verify import verify_program
-from brickwork.ir.walk import rewrite, walk
+from brickwork.ir.walk import rewrite, rewrite_statements, statements, walk
 from brickwork.target.cuda import cuda_target
 from brickwork.transform.canonical.form import canonical
 from brickwork.transform.joined_loops import joined_loops
@@ -24,6 +25,7 @@ from support.kernels_of_parts import APART, JOINED, nests, sums, three_in_one, u
 from support.lowering import program_of
 from support.shared import schedule_program
 from support.tensors import to_memory, to_tensor
+from support.written import let, op, symbol, when
 
 GPU = cuda_target((9, 0))
 
@@ -97,6 +99,72 @@ def test_loops_that_the_user_tells_apart_stay_so():
     program = canonical(program_of(sums, *map(to_memory, arguments_of(4))), sizes=True)
     kernel = next(node.kernel for node in walk(program) if isinstance(node, Launch))
     assert joined_loops(kernel, analyse(kernel)) is kernel
+
+
+def with_more(kernel, which, *more, **changed):
+    """Return a kernel with more statements in the first or second of two loops, which may be changed besides."""
+    loops = [node for node in statements(kernel.body) if isinstance(node, For)]
+    assert len(loops) == 2
+    found = replace(loops[which], body=(*more, *loops[which].body), **changed)
+    return replace(
+        kernel, body=rewrite_statements(kernel.body, lambda node: (found if node is loops[which] else node,))
+    )
+
+
+V = symbol("v", FLOAT32)
+ONE = build.constant(1.0, FLOAT32)
+DRAWN = Random(
+    draw=Draw.UNIFORM,
+    key=build.integer(1),
+    counter=build.integer(2),
+    extra=build.integer(3),
+    site=4,
+    dtype=FLOAT32,
+)
+KEEPING_ORDER = {
+    "nothing": (),
+    "draws": (let(V, DRAWN),),
+    "whiles": (While(prelude=(), condition=op("lt", 1, 0), body=()),),
+    "declares": (Local(tensor=Tensor("own", 90, TensorType(FLOAT32, 1), sizes=(8,))),),
+    "jumps": (when(op("lt", 1, 0), (Continue(),)),),
+}
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("what", KEEPING_ORDER)
+def test_loops_whose_iterations_keep_their_order_stay_apart(what, which):
+    kernel = with_more(kernel_of(sums_of_one), which, *KEEPING_ORDER[what])
+    assert (joined_loops(kernel, analyse(kernel)) is kernel) == (what != "nothing")
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_loops_that_are_claimed_stay_apart(which):
+    kernel = with_more(kernel_of(sums_of_one), which, claimed=True)
+    assert joined_loops(kernel, analyse(kernel)) is kernel
+
+
+def sums_of_one(x: torch.Tensor, g: torch.Tensor, out: torch.Tensor) -> None:
+    s = t = 0.0
+    for j in range(x.shape[0]):
+        s += math.exp(x[j, 0] - 1.0) * g[j, 0]
+    for j in range(x.shape[0]):
+        t += math.exp(x[j, 0] - 1.0) * g[j, 1]
+    out[0, 0] = s
+    out[0, 1] = t
+
+
+def test_variables_that_both_loops_assign_or_the_first_reads_keep_them_apart():
+    kernel = kernel_of(sums_of_one)
+    again = with_more(with_more(kernel, 0, let(V, ONE)), 1, let(V, build.constant(2.0, FLOAT32)))
+    last = next(node for node in statements(kernel.body) if isinstance(node, Store))
+    again = replace(again, body=(*again.body, replace(last, value=build.read(V), access=90)))
+    assert joined_loops(again, analyse(again)) is again
+    sum_of_second = next(
+        node.symbol for node in statements(kernel.body) if isinstance(node, Assign) and node.symbol.name == "t"
+    )
+    read_first = with_more(kernel, 0, let(V, sum_of_second))
+    read_first = replace(read_first, body=(*read_first.body, replace(last, value=build.read(V), access=90)))
+    assert joined_loops(read_first, analyse(read_first)) is read_first
 
 
 def under_sizes(x: torch.Tensor, g: torch.Tensor, out: torch.Tensor) -> None:

@@ -249,6 +249,18 @@ def a_row_is_a_list(a: Tensor, b: Tensor) -> None:
                 a[i, j] = w[j]
 
 
+def from_an_index(a: Tensor, b: Tensor) -> None:
+    for i in range(1, 6):
+        for j in range(i, 9):
+            a[i, j] = max(a[i - 1, j], a[i, j - 1])
+
+
+def to_an_index(a: Tensor, b: Tensor) -> None:
+    for i in range(1, 6):
+        for j in range(1, i + 3):
+            a[i, j] = max(a[i - 1, j], a[i, j - 1])
+
+
 def test_nests_that_may_fail_exchange_tensors_or_wrap_have_no_diagonals():
     def found(function: Callable[..., None], *, may_alias: bool = False) -> list[int]:
         kernel = replace(kernel_of(function, *matrices(2, 2)), may_alias=may_alias)
@@ -258,7 +270,7 @@ def test_nests_that_may_fail_exchange_tensors_or_wrap_have_no_diagonals():
     assert found(a_row_is_a_list) == [2]
     assert found(edges, may_alias=True) == found(a_row_is_a_list, may_alias=True) == []
     bounds = [the_first_row_is_data, the_last_row_is_data, the_first_column_is_data, the_last_column_is_data]
-    for function in (checked, exchanged, *bounds):
+    for function in (checked, exchanged, from_an_index, to_an_index, *bounds):
         assert found(function) == [], function.__name__
 
 
