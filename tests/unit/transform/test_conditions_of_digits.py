@@ -85,23 +85,23 @@ def more_than_an_axis(x: Tensor, y: Tensor) -> None:
     filled(y, x.shape[1] - x.shape[0], x.shape[1] - 2)
 
 
-def ends_early(x: Tensor, y: Tensor, n: int) -> None:
+def divided_further(x: Tensor, y: Tensor, n: int) -> None:
     for index in range(x.shape[0] * x.shape[1]):
         row, column = index // x.shape[1] % n, index % x.shape[1]
         y[abs(index // (n * x.shape[1])), 10 * abs(row) + column] += 1 + row + 10 * (index // (x.shape[1] * n))
 
 
-def ends_early_at_a_size(x: Tensor, y: Tensor, rows: int, z: Tensor) -> None:
+def divided_by_a_size_alone(x: Tensor, y: Tensor, rows: int, z: Tensor) -> None:
     for index in range(rows):
         y[index // z.shape[1], index % z.shape[1]] += 1 + index % z.shape[1]
 
 
-def ends_early_and_whole(x: Tensor, y: Tensor, n: int) -> None:
+def divided_and_whole(x: Tensor, y: Tensor, n: int) -> None:
     for index in range(x.shape[0]):
         y[index // n, index % n] += index
 
 
-def ends_early_twice(x: Tensor, y: Tensor, n: int, m: int) -> None:
+def divided_twice(x: Tensor, y: Tensor, n: int, m: int) -> None:
     for index in range(x.shape[0]):
         y[index // n // m, index % m] += index // n
 
@@ -209,14 +209,10 @@ PROGRAMS = [
     (greater_of_arguments, (2, -3), ASKED),
     (lesser, (3,), ASKED),
     (lesser, (0,), ASKED),
-    *((ends_early, (n,), ["index", "row", "column", "index"]) for n in (1, 2, 3, 4, 5, -1, -3, 2**31, 2**40)),
-    *(
-        (ends_early_at_a_size, (rows, numbers(rows, columns)), [*TWO, "index"])
-        for rows in (1, 4)
-        for columns in (1, 3, 4)
-    ),
-    (ends_early_and_whole, (2,), FLAT),
-    (ends_early_twice, (2, 2), FLAT),
+    *((divided_further, (n,), ["row", "column", "index"]) for n in (1, 2, 3, 4, 5, -1, -3, 2**31, 2**40)),
+    *((divided_by_a_size_alone, (rows, numbers(rows, columns)), FLAT) for rows in (1, 4) for columns in (1, 3, 4)),
+    (divided_and_whole, (2,), FLAT),
+    (divided_twice, (2, 2), FLAT),
     (changing_in_the_kernel, (2,), ["_", "index"]),
     (negative_literals, (), FLAT),
     (read_from_memory, (memory([2], INT64),), TWO),

@@ -148,6 +148,58 @@ def too_few(x: Tensor, y: Tensor) -> None:
         y[index // W // H, index // W % H, index % W] = x[0, 0, index % W]
 
 
+def frames(x: Tensor, y: Tensor) -> None:
+    B, H, W = x.shape
+    for index in range(B * H * W):
+        t = index % (2 * H * W) // (H * W)
+        h = index % (H * W) // W
+        w = index % W
+        n = index // (2 * H * W)
+        y[n * 2 + t, h, w] = x[n * 2 + t, h, w] + 10 * t + n
+
+
+def frames_of_three(x: Tensor, y: Tensor) -> None:
+    B, H, W = x.shape
+    for index in range(B * H * W):
+        n, rest = index // (3 * W * H), index % (3 * H * W)
+        h, w = rest // W % H, rest % W
+        before = rest // (H * W) - 1
+        y[rest // (H * W) + 3 * n, h, w] = x[n * 3 + before, h, w] if before >= 0 else 7.0
+
+
+def put_together(x: Tensor, v: Tensor) -> None:
+    B, H, W = x.shape
+    for index in range(B * H * W):
+        w, h, b = index % W, index // W % H, index // (W * H)
+        v[w + (h + b * H) * W] = x[b, h, w]
+
+
+def no_digit_below(x: Tensor, v: Tensor) -> None:
+    B, H, W = x.shape
+    for index in range(B * H * W):
+        w, h, b = index % W, index // W % H, index // (W * H)
+        v[(b * W + w) * H + h] = x[b, h, w] + h * W + b
+
+
+def wide_groups(x: Tensor, y: Tensor) -> None:
+    B, H, W = x.shape
+    for index in range(B * W):
+        row, w = index // W, index % W
+        for h in range(H):
+            y[row, h, w] = x[row // 2 * 2, h, w] + index // (2 * W) - index % (4 * W) // (2 * W)
+
+
+def groups_of_whole_rows(x: Tensor, v: Tensor) -> None:
+    for index in range(x.shape[0] * 2):
+        v[index] = index // (x.shape[1] * x.shape[2] * x.shape[0] * 3) + x[0, index % (x.shape[1] * 3), 0]
+
+
+def unlike_groups(x: Tensor, y: Tensor) -> None:
+    B, H, W = x.shape
+    for index in range(B * W):
+        y[index // W, 0, index % W] = x[0, 0, index % W] + index // (3 * H)
+
+
 def side_by_side(x: Tensor, y: Tensor) -> None:
     B, H, W = x.shape
     for index in range(B * H * W):
@@ -261,7 +313,14 @@ NESTS = [
     (left, (X, Y), ["index"]),
     (of_an_argument, (X, Y, 1, 2), ["index", "index", "index"]),
     (of_an_argument, (X, Y, -1, -2), ["index", "index", "index"]),
-    (too_few, (X, Y), ["index", "index", "index"]),
+    (too_few, (X, Y), ["index", "index"]),
+    (frames, (X, Y), ["t", "h", "w"]),
+    (frames_of_three, (X, Y), ["index", "h", "w"]),
+    (put_together, (X, V), ["b", "h", "w"]),
+    (no_digit_below, (X, V), ["b", "h", "w"]),
+    (wide_groups, (X, Y), ["row", "w", "h"]),
+    (groups_of_whole_rows, (X, V), ["index"]),
+    (unlike_groups, (X, Y), ["index"]),
     (side_by_side, (X, Y), ["index"]),
     (divisors_that_change, (X, Y), ["index"]),
     (read_afterwards, (X, Y), ["index", "index"]),

@@ -8,12 +8,8 @@
 
 That is how kernels of CUDA are written. Iterations keep their order. The analyses then see independent loops, gradients
 are gathered, and no thread divides. The index itself, if it is used beside its digits, is computed of them.
-
-The first digit may end early, with a part of the second's values:
-
-    for index in range(N * W):                  for b in range(ceil(N / C)):
-        b = index // (C * W)          ->            for c in range(min(C, N - b * C)):
-        c = index // W % C                              for w in range(W):
+What is divided by more than the highest of them, or by what is no factor of the number of iterations, is the highest
+digit divided; a digit times a radix, plus the digit below it, is one digit.
 
 Invariant: the radices are sizes, or numbers that are not negative, and their product is the number of iterations, so an
 iteration runs only where none of them is 0. Of others it is asked whether they are positive; the loop stays beside.
@@ -126,63 +122,47 @@ def _nest(loop: For, known: _Known, names: Names) -> tuple[For, Sequence[Express
         return None
     reader = _Reader(known)
     reader.block(loop.body, {loop.index: WHOLE})
-    levels = _levels(reader.places, whole, known, ends_early=not reader.undivided)
+    radices = _radices(reader.places, whole)
     asked = (*known.asked((whole, *reader.places)),)
-    if not levels or any(build.is_constant(condition, 0) for condition in asked):
+    if not radices or any(build.is_constant(condition, 0) for condition in asked):
         return None
     if reader.undivided and not any(place.factors for place in reader.places):
         return None  # analyses know what literals divide, and lanes go across such digits
-    index = loop.index
-    symbols = [names.symbol(reader.named.get(level.place, index.name), index.dtype) for level in levels]
-    reader.values = {level.place: (symbol, level.radix) for level, symbol in zip(levels, symbols, strict=True)}
-    reader.order = [level.place for level in levels]
-    nest = replace(loop, body=reader.block(loop.body, {index: WHOLE}))
-    for place, (level, symbol) in enumerate(zip(levels, symbols, strict=True)):
-        stop = level.radix
-        if level.of is not None:  # the last value of the digit above has what is left
-            left = build.sub(level.of, build.mul(build.read(symbols[place + 1]), level.radix))
-            stop = build.apply("minimum", level.radix, left)
-        nest = replace(loop, index=symbol, stop=stop, body=(nest,) if place else nest.body)
+    loops = [
+        (
+            place,
+            build.product(known.expressions(radix)),
+            names.symbol(reader.named.get(place, loop.index.name), loop.index.dtype),
+        )
+        for place, radix in radices
+    ]
+    reader.values = {place: (symbol, extent) for place, extent, symbol in loops}
+    reader.order = [place for place, _, _ in loops]
+    reader.whole = whole
+    nest = replace(loop, body=reader.block(loop.body, {loop.index: WHOLE}))
+    for level, (_, extent, symbol) in enumerate(loops):
+        nest = replace(loop, index=symbol, stop=extent, body=(nest,) if level else nest.body)
     return nest, asked
 
 
-@dataclass(frozen=True, slots=True)
-class _Level:
-    """A digit: its place, how many values it has, and how many there are for all values of the one above together.
-
-    That is None where it has all its values for each of them.
-    """
-
-    place: _Product
-    radix: Expression
-    of: Expression | None = None
-
-
 @legality
-def _levels(places: Iterable[_Product], whole: _Product, known: _Known, *, ends_early: bool) -> list[_Level]:
-    """Return the digits, the lowest first; none if the place of one divides not the next, but for the last.
+def _radices(places: Iterable[_Product], whole: _Product) -> list[tuple[_Product, _Product]]:
+    """Return the places of digits, the lowest first, and how many values each has; none if one divides not the next.
 
-    That may `ends_early`, if the place below it divides the whole.
+    Places that do not divide the whole have no digit of their own: the highest digit is divided.
     """
-    found = sorted({ONE, *places}, key=lambda item: (sum(often for _, often in item.factors), item.number))
-    radices = [high.over(low) for low, high in zip(found, [*found[1:], whole], strict=True)]
-    *lower, last = radices
-    if None in lower:
+    ordered = sorted({ONE, *places}, key=lambda item: (sum(often for _, often in item.factors), item.number))
+    found = [place for place in ordered if whole.over(place) is not None]
+    beyond = [place for place in ordered if whole.over(place) is None]
+    if beyond and (len(found) == 1 or any(place.over(found[-1]) is None for place in beyond)):
         return []
-    numbers = [None if each is None else build.product(known.expressions(each)) for each in radices]
-    levels = [
-        _Level(place, number)
-        for place, radix, number in zip(found, radices, numbers, strict=True)
-        if radix != ONE and number is not None
-    ]
-    if last is not None:
-        return levels
-    rest = whole.over(found[-2]) if ends_early and len(found) > 1 else None
-    if rest is None:
-        return []
-    below, of = levels[-1], build.product(known.expressions(rest))
-    ceiling = build.sub(build.add(of, below.radix), build.integer(1))
-    return [*levels[:-1], replace(below, of=of), _Level(found[-1], build.apply("floordiv", ceiling, below.radix))]
+    result: list[tuple[_Product, _Product]] = []
+    for low, high in zip(found, [*found[1:], whole], strict=True):
+        radix = high.over(low)
+        if radix is None:
+            return []
+        result.append((low, radix))
+    return [(place, radix) for place, radix in result if radix != ONE]
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,6 +284,7 @@ class _Reader:
         self.undivided = False
         self.values: Mapping[_Product, tuple[Symbol, Expression]] | None = None
         self.order: Sequence[_Product] = ()
+        self.whole = ONE
 
     def block(self, block: Block, digits: dict[Symbol, _Digits]) -> Block:
         """Return a block with digits as indices; `digits` are what variables are before it, and then after it."""
@@ -369,8 +350,22 @@ class _Reader:
                 if inner.high is not None and inner.high.over(place) is None:
                     return None
                 return _Digits(place, inner.high) if operator.name == "floordiv" else _Digits(inner.low, place)
+            case Apply(operator=operator, operands=(left, right)) if operator.name == "add":
+                return self.joined(left, right, known) or self.joined(right, left, known)
             case _:
                 return None
+
+    @legality
+    def joined(self, upper: Expression, lower: Expression, known: Mapping[Symbol, _Digits]) -> _Digits | None:
+        """Return the digits that a sum of a digit times a radix and of the digit below it is."""
+        below = self.digits(lower, known)
+        if below is None or below.high is None or not (isinstance(upper, Apply) and upper.operator.name == "mul"):
+            return None
+        for digit, radix in (upper.operands, upper.operands[::-1]):
+            above, by = self.digits(digit, known), self.known.product(radix)
+            if above is not None and by is not None and above.low == below.high == below.low.times(by):
+                return _Digits(below.low, above.high)
+        return None
 
     def expression(self, value: Expression, known: Mapping[Symbol, _Digits]) -> Expression:
         """Return an expression with digits as indices, or note their places."""
@@ -383,11 +378,26 @@ class _Reader:
 
     def written(self, found: _Digits) -> Expression:
         """Return digits as a number: of their loops' indices."""
+        high = self.whole if found.high is None else found.high
+        if self.order and self.whole.over(found.low) is None:
+            top = self.order[-1]
+            return self.within(self.divided("floordiv", self.written(_Digits(top)), found.low.over(top)), found)
+        if self.order and self.whole.over(high) is None:
+            return self.within(self.written(_Digits(found.low)), found)
         result: Expression = build.integer(0)
         values = self.values or {}
         for place in reversed(self.order):
-            if place.over(found.low) is None or (found.high is not None and found.high.over(place) in {None, ONE}):
+            if place.over(found.low) is None or high.over(place) in {None, ONE}:
                 continue
             symbol, extent = values[place]
             result = build.add(build.mul(result, extent), build.read(symbol))
         return result
+
+    def within(self, value: Expression, found: _Digits) -> Expression:
+        """Return the digits below the highest ones of a number that begins where some digits do."""
+        by = None if found.high is None else found.high.over(found.low)
+        return value if by is None else self.divided("mod", value, by)
+
+    def divided(self, operator: str, value: Expression, by: _Product | None) -> Expression:
+        """Return a number divided by a product."""
+        return value if by is None else build.apply(operator, value, build.product(self.known.expressions(by)))
