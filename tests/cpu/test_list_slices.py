@@ -8,6 +8,7 @@ import torch
 
 import brickwork as bw
 from brickwork.config import config
+from support.pairs import in_turn
 
 
 def slices(x: torch.Tensor, k: int) -> torch.Tensor:
@@ -212,8 +213,11 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("function", "arguments"), PROGRAMS, ids=[each[0].__name__ for each in PROGRAMS])
-@pytest.mark.parametrize("check", ["", "interpret"])
+@pytest.mark.parametrize(
+    ("function", "arguments", "check"),
+    [(*each, check) for each, check in in_turn(PROGRAMS, ["", "interpret", ""], 1)],
+    ids=[each[0].__name__ for each in PROGRAMS],
+)
 def test_compiled_code_agrees_with_python(function: Callable[..., Any], arguments: tuple[Any, ...], check: str) -> None:
     before, config.check = config.check, check
     try:
