@@ -32,6 +32,13 @@ def powers(x: torch.Tensor) -> torch.Tensor:
     return out
 
 
+def unnamed(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty(x.shape[0], dtype=torch.int64)
+    for i in range(x.shape[0]):
+        out[i] = x[i].argmax()
+    return out
+
+
 def spread(x: torch.Tensor) -> torch.Tensor:
     out = torch.empty(x.shape[0], 4, dtype=x.dtype)
     for i in range(x.shape[0]):
@@ -157,10 +164,14 @@ def test_gradients_are_those_of_torch(function: Callable[..., Any]) -> None:
     torch.testing.assert_close(torch.autograd.grad(op(x).square().sum(), x), wanted)
 
 
-def test_parts_with_two_dimensions_are_refused_by_line() -> None:
+def test_parts_with_two_dimensions_go_along_the_axis_that_is_named() -> None:
+    x = torch.linspace(-1, 1, 24).reshape(2, 3, 4).sin()
     op = bw.op("bwrowfunctions::two_dimensions")(powers)
-    with pytest.raises(CompileError, match="is given a tensor with 2 dimensions"):
-        op(torch.zeros(2, 3, 4))
+    torch.testing.assert_close(op(x), op.python(x))
+    op = bw.op("bwrowfunctions::unnamed")(unnamed)
+    op(X)
+    with pytest.raises(CompileError, match="a function of a row takes one dimension"):
+        op(x)
 
 
 def test_a_comparison_of_rows_is_no_condition() -> None:

@@ -188,7 +188,6 @@ def test_arguments_that_grow_are_refused_at_definition():
 @pytest.mark.parametrize(
     ("before", "assignment", "kind"),
     [
-        ("torch.zeros(())", "s = s + x[i]", "a tensor with 0 dimensions"),
         ("x", "s = x[i]", "a tensor with 1 dimension"),
         ("(1.0, 2.0)", "s = x[i]", "a tuple"),
     ],

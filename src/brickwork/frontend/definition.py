@@ -34,6 +34,7 @@ from brickwork.frontend.exchanged_results import with_copies_returned
 from brickwork.frontend.inner_functions import with_inner
 from brickwork.frontend.kept_lists import leaves_lists, with_lists_kept
 from brickwork.frontend.lift import Split, Splitter
+from brickwork.frontend.lift import stored_names as names_stored
 from brickwork.frontend.lift_python import PythonSplitter, foreign_helper
 from brickwork.frontend.list_forms import list_names
 from brickwork.frontend.moved_tensors import with_tensors_moved
@@ -163,7 +164,7 @@ def define(function: Callable[..., object], kinds: Kinds = ()) -> Definition:
     else:
         wrong.extend(inner_returns(source))
         wrong.extend(diagnostic for item in (source, *helpers.values()) for diagnostic in uncompiled_calls(item))
-    own = frozenset(() if reason else (item.name for item in parameters))
+    own = frozenset(() if reason else (item.name for item in parameters)) - _rebound(source, split)
     wrong.extend(wrong_results(source, own, split.tensors - split.device - split.arrays, native=not reason))
     if wrong:
         raise CompileError(in_order(wrong))
@@ -186,6 +187,12 @@ def define(function: Callable[..., object], kinds: Kinds = ()) -> Definition:
         given=given,
         in_python=in_python,
     )
+
+
+def _rebound(source: SourceFunction, split: Split) -> frozenset[str]:
+    """Return the names that loops give something new, which may be returned where that is a row."""
+    lifted = (node for node in all_nodes(source.node) if isinstance(node, ast.stmt) and id(node) in split.lifted)
+    return frozenset(name for node in lifted for name in names_stored(node))
 
 
 def _python_split(

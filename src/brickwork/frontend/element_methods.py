@@ -13,14 +13,22 @@ import ast
 import copy
 import sys
 from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeGuard
 
 from brickwork.frontend.environment import ALLOCATIONS, MISSING, NEW_METHODS, intrinsic, resolve
 from brickwork.frontend.lift import Splitter
-from brickwork.frontend.row_calls import MEANINGS, PAIRS, ROOT, is_of_row, row_call
-from brickwork.frontend.row_forms import REDUCED, computed_rows, is_inlined, is_slice, parameters_of, slices_of
+from brickwork.frontend.row_calls import COPY, MEANINGS, PAIRS, ROOT, is_of_row, row_call
+from brickwork.frontend.row_forms import (
+    REDUCED,
+    computed_rows,
+    goes_along,
+    is_inlined,
+    is_slice,
+    parameters_of,
+    slices_of,
+)
 from brickwork.frontend.source import SourceFunction
 from brickwork.frontend.stores import root
 from brickwork.frontend.syntax import all_nodes
@@ -104,6 +112,9 @@ def _makes_tensor(node: ast.expr, source: SourceFunction) -> bool:
     return name in ALLOCATIONS or (isinstance(node.func, ast.Attribute) and node.func.attr in NEW_METHODS)
 
 
+_PRODUCTS = frozenset({"matmul", "mv", "mm"})
+
+
 class _RowCalls(ast.NodeTransformer):
     """Puts the functions of `language/rows` in the place of torch's."""
 
@@ -143,26 +154,30 @@ class _RowCalls(ast.NodeTransformer):
         row, given = (node.args[0], node.args[1:]) if home == "torch" and node.args else (None, node.args)
         if row is None and not function and isinstance(node.func, ast.Attribute):
             row, name = node.func.value, node.func.attr
-        if row is None or not is_of_row(name, pair=pair) or not self._is_computed_part(row):
+        if row is None or not is_of_row(name, pair=pair) or not self._may_be_part(row):
             return None
         made = row_call(name, row, given, node.keywords)
-        if made is None:
+        if made is None or (not _is_along(made) and not self._is_computed_part(row)):
             return None
         self.found = True
         return ast.copy_location(made, node)
 
     def _is_computed_part(self, node: ast.expr) -> bool:
         """Return whether an expression may be a row of one dimension."""
-        if any(isinstance(item, ast.MatMult) for item in ast.walk(node)):
-            return False
         if isinstance(node, ast.Subscript):
             count = len(slices_of(node)) - sum(map(is_slice, slices_of(node)))
-            return root(node) in self.splitter.tensors and self.splitter.ranks.get(root(node) or "", 0) <= count + 1
+            return self._may_be_part(node) and self.splitter.ranks.get(root(node) or "", 0) <= count + 1
+        return self._may_be_part(node)
+
+    def _may_be_part(self, node: ast.expr) -> bool:
+        """Return whether an expression may be a part of a tensor with dimensions."""
+        if isinstance(node, ast.Subscript):
+            return root(node) in self.splitter.tensors
         if isinstance(node, ast.Call):
             found = resolve(node.func, self.splitter.source.captured, self.splitter.local)
             computed = is_pointwise(intrinsic(found)) or (found is not MISSING and is_inlined(found))
-            return computed and any(map(self._is_computed_part, node.args))
-        return self._is_part(node) or (isinstance(node, ast.UnaryOp) and self._is_computed_part(node.operand))
+            return computed and any(map(self._may_be_part, node.args))
+        return self._is_part(node) or (isinstance(node, ast.UnaryOp) and self._may_be_part(node.operand))
 
     def _is_part(self, node: ast.expr) -> bool:
         return isinstance(node, ast.Subscript | ast.BinOp) or self._is_row(node)
@@ -191,7 +206,7 @@ class _Calls(_RowCalls):
         if made is None:
             return node
         self.found = True
-        for item in (made, made.func):
+        for item in (made, *([made.func] if isinstance(made, ast.Call) else [])):
             ast.copy_location(item, node)
         return made
 
@@ -199,8 +214,10 @@ class _Calls(_RowCalls):
         if not isinstance(node.func, ast.Attribute):
             return None
         owner, name = node.func.value, node.func.attr
-        if name in REDUCED and not node.args and not node.keywords and self._is_row(owner):
-            return _reduced(owner, name)
+        if name in REDUCED and goes_along(node) and self._is_row(owner):
+            return _reduced(owner, name, node.args, node.keywords)
+        if name == "clone" and not node.args and not node.keywords and self._is_part(owner):
+            return ast.Call(ast.Name(COPY, ast.Load()), [owner], [])
         if name == "norm" and not node.args and not node.keywords and self._is_part(owner):
             return _norm(owner)
         if not is_pointwise(f"torch.{name}") or not self.splitter.is_of_elements(owner):
@@ -209,19 +226,31 @@ class _Calls(_RowCalls):
             ast.Attribute(ast.Name("torch", ast.Load()), name, ast.Load()), [owner, *node.args], node.keywords
         )
 
-    def _of_function(self, node: ast.Call, function: str) -> ast.Call | None:
+    def _of_function(self, node: ast.Call, function: str) -> ast.expr | None:
         home, _, name = function.rpartition(".")
-        if home != "torch" or len(node.args) != 1 or node.keywords or not self._is_part(node.args[0]):
+        if home == "torch" and name in _PRODUCTS and len(node.args) == 2 and any(map(self._is_part, node.args)):
+            return ast.BinOp(node.args[0], ast.MatMult(), node.args[1])
+        if home != "torch" or not node.args or not self._is_part(node.args[0]):
             return None
-        if name in {"norm", "linalg_norm", "linalg_vector_norm"}:
-            return _norm(node.args[0])
-        return _reduced(node.args[0], name) if name in REDUCED else None
+        row, more = node.args[0], node.args[1:]
+        if name in {"norm", "linalg_norm", "linalg_vector_norm"} and not more and not node.keywords:
+            return _norm(row)
+        method = _reduced(row, name, more, node.keywords)
+        return method if name in REDUCED and goes_along(method) else None
 
 
-def _reduced(row: ast.expr, name: str) -> ast.Call:
+def _is_along(node: ast.Call) -> bool:
+    """Return whether a function of rows has been told the axis that rows lie along."""
+    inner = node.args[0] if isinstance(node.func, ast.Name) and node.func.id == ROOT else node
+    return isinstance(inner, ast.Call) and any(word.arg == "dim" for word in inner.keywords)
+
+
+def _reduced(
+    row: ast.expr, name: str, given: Sequence[ast.expr] = (), keywords: Sequence[ast.keyword] = ()
+) -> ast.Call:
     """Return `row.sum()`: of a name, of all its items, which tells it from a method of a whole tensor."""
     items = ast.Subscript(row, ast.Slice(), ast.Load()) if isinstance(row, ast.Name) else row
-    return ast.Call(ast.Attribute(items, name, ast.Load()), [], [])
+    return ast.Call(ast.Attribute(items, name, ast.Load()), [*given], [*keywords])
 
 
 def _norm(row: ast.expr) -> ast.Call:

@@ -15,7 +15,8 @@ from dataclasses import replace
 
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.indexing import load, numeric
-from brickwork.frontend.lowering_state import State, describe
+from brickwork.frontend.lowering_state import Key, State, describe
+from brickwork.frontend.row_arrays import demand_array, is_row_array, kept_row, part_of, whole_row
 from brickwork.frontend.rules import unsupported
 from brickwork.frontend.typing import Operand, Record, Row, Value, View, numbers_of, with_parts
 from brickwork.ir.effects import effects
@@ -30,12 +31,37 @@ def settle(state: State, found: Operand, loc: Location) -> Operand:
         case View() if found.is_element:
             return settle(state, load(state, found, loc), loc)
         case Row():
-            state.held.append((state.block, len(state.block), found, loc))
-            return found
+            return _held(state, found, loc)
+        case View() if found.rank and is_row_array(state, found.tensor):
+            return _held(state, found, loc)
         case View():
             return View(found.tensor, tuple(state.fix(item, "index") for item in found.indices), found.indexed)
         case _:
             return with_parts(found, lambda item: settle(state, item, loc))
+
+
+def _held(state: State, found: Row | View, loc: Location) -> Operand:
+    """Return a row that may be read later: in an array, where what it is made of changes until then."""
+    key = array_key(state, loc)
+    row = whole_row(found) if isinstance(found, View) else found
+    if key in state.rows or row.dear:
+        kept = kept_row(state, found, key, "row", loc)
+        state.shared |= {kept.tensor, row.reads[0].tensor} if row.view else set()
+        return part_of(state, kept, row.sizes, loc)
+    state.held.append((state.block, len(state.block), row, loc, key))
+    return found
+
+
+def array_key(state: State, loc: Location) -> Key:
+    """Return what tells a row of a place of the source from others of it."""
+    place = state.frames[-1].path if state.frames else (), f"row at {loc.line}:{loc.column}"
+    state.kept_at[place] += 1
+    return place[0], f"{place[1]}, {state.kept_at[place]}"
+
+
+def in_array(state: State, row: Row, loc: Location) -> Row:
+    """Return a row that an array holds, computed now."""
+    return part_of(state, kept_row(state, row, array_key(state, loc), "row", loc), row.sizes, loc)
 
 
 def settled_number(state: State, found: Operand, loc: Location) -> Value | Record:
@@ -48,12 +74,22 @@ def refuse_stale(state: State, first: int = 0) -> None:
 
     A row is a formula: it would read what is stored. Its name is known up to the end of the block.
     """
-    for block, position, row, loc in state.held[first:]:
+    for block, position, row, loc, key in state.held[first:]:
         found = _overwritten(state, row, effects(block[position:]).stores)
-        if found is not None:
+        if found is not None and key is not None and (is_row_array(state, found) or not row.view):
+            demand_array(state, key)
+        if found is not None and key is None:
             message = f"{describe(row)}, is kept while `{found.name}`, which it is made of, is stored into"
-            raise unsupported(message, loc, "make a list of it, `[v for v in ...]`, or store into another tensor")
+            raise unsupported(message, loc, "copy it, `h = x[i].clone()`, or store into another tensor")
     del state.held[first:]
+
+
+def refuse_shared(state: State) -> None:
+    """Refuse arrays that are changed in place where Python would have another name see it."""
+    for tensor, loc in state.changed_in_place.items():
+        if tensor in state.shared:
+            message = f"`{tensor.name}` is changed in place, and another name stands for the same items"
+            raise unsupported(message, loc, "copy them where it gets them, `h = x[i].clone()`, or make a new row")
 
 
 def _overwritten(state: State, row: Row, stored: Collection[Tensor]) -> Tensor | None:

@@ -9,6 +9,7 @@ from functools import partial
 
 from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location
+from brickwork.frontend import row_functions
 from brickwork.frontend.arithmetic import BINARY, COMPARE, binary, unary
 from brickwork.frontend.calls import call
 from brickwork.frontend.captured_operands import captured_operand, literal_integer
@@ -48,12 +49,10 @@ from brickwork.frontend.parts import (
 )
 from brickwork.frontend.parts import attribute as attribute_of
 from brickwork.frontend.random_sites import place
-from brickwork.frontend.row_forms import REDUCED, is_sliced, over_items, product_of, slices_of, spelled_out, step_of
-from brickwork.frontend.row_functions import of_one_dimension, of_row, of_rows, reduced, refuse_condition
+from brickwork.frontend.row_forms import is_sliced, over_items, slices_of, spelled_out, step_of
 from brickwork.frontend.rows import (
     Bounds,
     combined,
-    is_inner_product,
     is_of_rows,
     is_rows,
     part_of_row,
@@ -86,6 +85,7 @@ from brickwork.ir.dtypes import BOOL
 from brickwork.ir.nodes import Constant, Expression, Statement
 from brickwork.language.complex_numbers import Complex
 from brickwork.language.math import FOLDED, METHODS, POWER_MODULO, is_of_items
+from brickwork.language.pointwise import is_own
 
 
 def value(state: State, frame: Frame, node: ast.expr) -> Value:
@@ -155,7 +155,7 @@ def condition(state: State, frame: Frame, node: ast.expr) -> Expression:
         return truth_of(state, frame, found, node)
     if isinstance(found, Grown):
         return is_filled(state, found, loc)
-    refuse_condition(state, found, loc)
+    row_functions.refuse_condition(state, found, loc)
     return constant(False, BOOL, loc) if is_none(found) else truth(scalar(state, found, loc), loc)
 
 
@@ -268,8 +268,9 @@ def _table(state: State, frame: Frame, node: ast.Subscript, loc: Location) -> Va
 def _binary(state: State, frame: Frame, node: ast.BinOp, loc: Location) -> Operand:
     sides = _ordered_operands(state, frame, node.left, node.right)
     name = BINARY.get(type(node.op), "matmul")
-    if name == "matmul" and is_of_rows(state, sides) and is_inner_product(state, sides, loc):
-        return state.reduce(state, frame, over_items(product_of(node)), "sum")
+    is_product = name == "matmul" and is_of_rows(state, sides)
+    if is_product and (made := row_functions.product_of_rows(state, frame, node, sides)) is not None:
+        return made
     if any(isinstance(side, Record) or is_complex_element(side) for side in sides) or name == "matmul":
         if is_of_rows(state, sides) and any(map(is_complex, sides)):
             return combined(state, sides, lambda pair: binary_number(state, frame, name, pair, node), loc)
@@ -508,10 +509,8 @@ def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
         formula = METHODS.get(node.func.attr)
         if formula and (own := called_on(state, owner, node.func.attr, operands(state, frame, node.args), loc)):
             return call_formula(state, frame, formula, own, node)
-        if is_of_rows(state, [owner]) and node.func.attr in REDUCED and not node.args and not node.keywords:
-            return reduced(state, frame, node, node.func, owner)
         if isinstance(owner, View | Row):
-            return of_row(state, frame, node, owner, operands(state, frame, node.args))
+            return row_functions.of_row(state, frame, node, owner, operands(state, frame, node.args))
     value_called = _called_value(state, frame, node.func, found)
     if value_called is not None:
         return _call_of(state, frame, value_called, "__call__", node)
@@ -528,8 +527,8 @@ def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
     if name == "builtins.pow" and len(arguments) == 3:
         return call_formula(state, frame, POWER_MODULO, arguments, node)
     summed = parts_of(arguments[0]) if name == "builtins.sum" and arguments else ()
-    if is_of_items(name) and is_of_rows(state, (*arguments, *keywords.values())):
-        return of_rows(state, frame, found, Arguments(arguments, keywords, node))
+    if (is_of_items(name) or is_own(found)) and is_of_rows(state, (*arguments, *keywords.values())):
+        return row_functions.of_rows(state, frame, found, Arguments(arguments, keywords, node))
     arguments = tuple(numeric(state, item, loc) if name and is_complex_element(item) else item for item in arguments)
     complex_function = of_complex(name, arguments)
     if complex_function is not None:
@@ -548,7 +547,7 @@ def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
     source = state.helpers[found] if (found := helper(found)) is not None else frame.source
     if source in state.calls:
         raise error("BW004", f"`{source.name}` calls itself", loc, "write a loop instead of the recursion")
-    return state.inline(state, source, of_one_dimension(found, Arguments(arguments, keywords, node), loc), frame)
+    return row_functions.call_on_rows(state, frame, found, source, Arguments(arguments, keywords, node))
 
 
 def _call_grown(state: State, frame: Frame, owner: Grown, name: str, node: ast.Call) -> Operand | None:

@@ -245,6 +245,7 @@ def _allocate(state: State, frame: Frame, host: Host, node: ast.Call, *, target:
     host.facts.extend(
         apply("eq", Size(tensor=tensor, axis=axis, loc=loc), size, loc=loc) for axis, size in enumerate(lengths)
     )
+    state.made.add(tensor)
     if fill is not None and filled is None:
         with state.into(host.kernel):
             store_row(state, slab_of(state, View(tensor), (), loc), fill, store, loc)

@@ -115,7 +115,7 @@ def load(state: State, view: View, loc: Location) -> Value | Record:
 def element(state: State, view: View, indices: tuple[Expression, ...], loc: Location) -> Value:
     """Return an element as memory has it."""
     dtype = value_dtype(view.tensor.type.dtype)
-    weak = view.tensor in state.lists and state.lists[view.tensor].kind.weak
+    weak = view.tensor in state.weak or (view.tensor in state.lists and state.lists[view.tensor].kind.weak)
     return Value(Load(tensor=view.tensor, indices=indices, access=state.access(), dtype=dtype, loc=loc), weak)
 
 
@@ -184,7 +184,7 @@ def attribute(view: View | Row, name: str, loc: Location) -> Operand:
             advice = "use shape, ndim, or indices"
             if name in PARTS and isinstance(view, View):
                 advice = f"index it first: `{view.tensor.name}[...].{name}`"
-            elif is_pointwise(f"torch.{name}") or name in REDUCED | {"item"}:
+            elif is_pointwise(f"torch.{name}") or name in {*REDUCED, "item"}:
                 advice = f"call it: `.{name}()`"
             raise error("BW003", f"a tensor's `{name}` is not part of the language", loc, advice)
 

@@ -28,6 +28,7 @@ from brickwork.frontend.merging import RAISES, merge_operands
 from brickwork.frontend.name_binding import bound_together, is_together
 from brickwork.frontend.optional_numbers import as_maybe, present_if
 from brickwork.frontend.random_sites import place
+from brickwork.frontend.row_arrays import bind_array, is_part
 from brickwork.frontend.rules import error
 from brickwork.frontend.source import SourceFunction
 from brickwork.frontend.statements import lower_statement, returned_key
@@ -92,6 +93,8 @@ def _bind_parameters(state: State, frame: Frame, arguments: Arguments, caller: F
             frame.bindings[name] = bound_together(state, frame, name, optional, loc)
         elif isinstance(found, Value | Record) and (frame.path, name) in state.complex:
             frame.bindings[name] = bound_together(state, frame, name, as_complex(found, loc), loc)
+        elif (frame.path, name) in state.rows and is_part(found, state):
+            bind_array(state, frame, name, found, loc)
         elif isinstance(found, Value) and name in frame.rebound:
             state.assign((frame.path, name), found, loc)
             frame.bindings[name] = Variable((frame.path, name))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from dataclasses import field
-from math import prod
 from typing import NoReturn
 
 from brickwork.diagnostics.location import Location
@@ -23,8 +22,6 @@ from brickwork.frontend.iterables import Iterable, Listed, is_listed, item, iter
 from brickwork.frontend.list_forms import copied, is_list, repeated, wrapped
 from brickwork.frontend.loops import UNROLLED, AssignTarget, Loop, bind_target, lower_loop
 from brickwork.frontend.lowering_state import (
-    ITEM_BYTES,
-    LARGEST,
     Frame,
     Growth,
     Key,
@@ -36,11 +33,12 @@ from brickwork.frontend.lowering_state import (
 )
 from brickwork.frontend.plain_loops import emit_loop
 from brickwork.frontend.random_sites import place
+from brickwork.frontend.row_arrays import array_of
 from brickwork.frontend.rules import error, unsupported
 from brickwork.frontend.typing import Grown, Items, Operand, Record, Value, View, numbers_of
 from brickwork.ir.build import add, apply, cast, integer, mul
 from brickwork.ir.dtypes import BOOL, INT64
-from brickwork.ir.nodes import Constant, Expression, Local, Statement, Store, Tensor, TensorType
+from brickwork.ir.nodes import Constant, Expression, Statement, Store, Tensor
 from brickwork.records import dataclass
 
 SHORT = 16
@@ -357,33 +355,14 @@ class _Maker:
 
     def make(self, sizes: tuple[Expression, ...]) -> Tensor:
         """Declare the array where the list begins."""
-        state, dtype, rank = self.state, self.state.types[self.key].dtype, len(sizes)
-        kind = TensorType(dtype, rank, contiguous=True, unit_axis=rank - 1)
-        known = tuple(int(size.value) for size in sizes if isinstance(size, Constant))
-        if len(known) == rank and (state.loops or state.allocate is None):
-            state.numbers += 1
-            tensor = Tensor(self.name, state.numbers, kind, known)
-            if prod(known) * ITEM_BYTES > LARGEST:
-                message = f"a list of {prod(known)} items in a loop takes more than {LARGEST // 1024} KiB an iteration"
-                raise unsupported(message, self.loc, "make it before the loop, or use a tensor")
-            if not state.ended:
-                self.outside.insert(self.position, Local(tensor=tensor, loc=self.loc))
-        else:
-            tensor = self.allocated(kind, sizes)
-        state.lists[tensor] = ListArray(self.key, state.types[self.key], sizes)
-        return tensor
-
-    def allocated(self, kind: TensorType, sizes: tuple[Expression, ...]) -> Tensor:
-        state = self.state
-        if state.allocate is None or not all(map(state.is_host, sizes)):
+        tensor = array_of(self.state, self.key, self.name, sizes, (self.outside, self.position), self.loc)
+        if tensor is None:
             if len(sizes) == 1:
                 self.grow()
             message = "the length of a list depends on what the loops compute"
             raise unsupported(message, self.loc, "make it of a length that is known before the loops")
-        if any(level.claimed for level in state.loops):
-            message = "a list whose length is known only at run time, inside `prange`"
-            raise unsupported(message, self.loc, "use a tensor with a row for each iteration")
-        return state.allocate(self.name, kind, sizes, self.loc)
+        self.state.lists[tensor] = ListArray(self.key, self.state.types[self.key], sizes)
+        return tensor
 
 
 def _same(items: Sequence[Operand]) -> Operand | None:

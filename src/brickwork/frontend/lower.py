@@ -16,7 +16,7 @@ from brickwork.frontend.complex_sources import Helpers
 from brickwork.frontend.complex_values import as_complex
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.environment import is_tensor
-from brickwork.frontend.evaluation_order import refuse_stale
+from brickwork.frontend.evaluation_order import refuse_shared, refuse_stale
 from brickwork.frontend.fixed_rates import with_rates
 from brickwork.frontend.given_numbers import given_names, taken_out
 from brickwork.frontend.grown_forms import call_comparing, extend
@@ -36,7 +36,7 @@ from brickwork.frontend.lowering_state import (
     Variable,
     several_names,
 )
-from brickwork.frontend.name_binding import bound_together
+from brickwork.frontend.name_binding import assign_name, bound_together
 from brickwork.frontend.optional_numbers import as_maybe
 from brickwork.frontend.parameters import ParameterDeclaration, argument_type
 from brickwork.frontend.random_sites import draw_sites
@@ -176,6 +176,7 @@ def _lower_once(definition: Definition, signature: Signature, known: Known) -> t
     if state.wrong:
         raise CompileError(in_order(state.wrong))
     refuse_stale(state)
+    refuse_shared(state)
     host.block += allocate_grown(state, host.facts)
     if len(host.results) != definition.results:
         raise error("BW009", "not every path returns", definition.loc, "end the function with one `return`")
@@ -210,6 +211,7 @@ def _begin(definition: Definition, signature: Signature, known: Known, key: Symb
         growth=known.growth,
         maybe=known.maybe,
         complex=known.complex,
+        rows=known.rows,
         may_alias=signature.may_alias,
         in_place=signature.device == "cpu",
         default_dtype=signature.default_dtype,
@@ -282,6 +284,9 @@ def _give_variables(state: State, frame: Frame, host: Host) -> None:
                 found = as_complex(bound, declaration.loc)
                 frame.bindings[name] = bound_together(state, frame, name, found, declaration.loc)
             continue
+        if (frame.path, name) in state.rows and isinstance(bound, View):
+            assign_name(state, frame, name, bound, declaration.loc)
+            continue
         if isinstance(bound, Value) and name in frame.rebound and name not in frame.aliases:
             with state.into(host.kernel if name in host.definition.split.device else state.block):
                 state.assign((frame.path, name), bound, declaration.loc)
@@ -295,6 +300,7 @@ def _parameter(
     match argument:
         case TensorType() if declaration.kind == "tensor":
             tensor = state.tensor(name, argument)
+            state.constant |= set() if mutated else {tensor}
             return TensorParameter(tensor, mutated, optional), View(tensor)
         case ScalarType() if declaration.kind in {"int", "float", "bool"}:
             symbol = _argument(state, name, argument.dtype)

@@ -184,6 +184,15 @@ class ListArray:
     sizes: tuple[Expression, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class RowArray:
+    """The array of a name whose rows are kept: its sizes, and the loops around the place where it is made."""
+
+    tensor: Tensor
+    sizes: tuple[Expression, ...]
+    levels: list[LoopLevel]
+
+
 class ListDemanded(Exception):  # noqa: N818  # it is no error: the lowering begins again
     """Raised where a list has turned out to be an array: the lowering begins anew."""
 
@@ -212,6 +221,7 @@ class Known:
     growth: dict[Key, Growth] = field(default_factory=dict["Key", "Growth"])
     maybe: dict[Key, Operand] = field(default_factory=dict["Key", "Operand"])
     complex: set[Key] = field(default_factory=set[Key])
+    rows: set[Key] = field(default_factory=set[Key])
 
 
 @dataclass(slots=True)
@@ -268,13 +278,34 @@ class State:
     """The arrays that lists are."""
     fresh: set[Tensor] = field(default_factory=set[Tensor])
     """Lists that no name stands for yet."""
-    held: list[tuple[list[Statement], int, Row, Location]] = field(
-        default_factory=list["tuple[list[Statement], int, Row, Location]"]
+    held: list[tuple[list[Statement], int, Row, Location, Key | None]] = field(
+        default_factory=list["tuple[list[Statement], int, Row, Location, Key | None]"]
     )
-    """Rows that names stand for: the block and the place in it where they are taken, and where the source does."""
+    """Rows that names stand for: the block and the place in it where they are taken, where the source does, and the
+    key under which they may be kept in an array."""
+    rows: set[Key] = field(default_factory=set[Key])
+    """Names, and places of the source, whose rows are kept in arrays."""
+    row_arrays: dict[Key, RowArray] = field(default_factory=dict["Key", "RowArray"])
+    """The arrays of such names."""
+    kept_at: Counter[Key] = field(default_factory=Counter["Key"])
+    """How many rows were settled at each place of the source."""
+    constant: set[Tensor] = field(default_factory=set[Tensor])
+    """Arguments that the operator does not change."""
+    made: set[Tensor] = field(default_factory=set[Tensor])
+    """Tensors that the host has made and that no name stands for yet."""
+    weak: set[Tensor] = field(default_factory=set[Tensor])
+    """Arrays of rows of Python's numbers."""
+    shared: set[Tensor] = field(default_factory=set[Tensor])
+    """Tensors of which an array is a copy, where Python has one tensor under two names, and such arrays."""
+    changed_in_place: dict[Tensor, Location] = field(default_factory=dict["Tensor", "Location"])
+    """Where arrays of rows are stored into, item by item."""
+    branch_places: list[tuple[tuple[Path, int], list[Statement], int]] = field(
+        default_factory=list["tuple[tuple[Path, int], list[Statement], int]"]
+    )
+    """The branches around: of which function, in how many loops, and where they stand."""
     frames: list[Frame] = field(default_factory=list[Frame])
-    either: set[str] = field(default_factory=set[str])
-    """Names that branches have given different lists."""
+    either: dict[str, bool] = field(default_factory=dict[str, bool])
+    """Names that branches have given different lists, or else rows."""
     moved: dict[str, Location] = field(default_factory=dict[str, Location])
     """Names that were taken out of use when their list got another name, and where."""
     allocate: Callable[[str, TensorType, tuple[Expression, ...], Location], Tensor] | None = None
@@ -442,6 +473,9 @@ class State:
             return replace(binding, given=True)
         elif binding is not None and not (is_none(binding) and (frame.path, name) in self.unknown):
             return binding
+        if self.either.get(name) and binding is None and (frame.path, name) not in self.rows:
+            self.rows.add((frame.path, name))
+            raise ListDemanded
         if name in self.either and binding is None:
             message = f"`{name}` stands for one list or another here, or for one row or another"
             advice = f"give `{name}` a list of that length before the `if`, or store rows in each branch"
@@ -464,7 +498,7 @@ class State:
         What it would have assigned is unknown from then on: nothing is said of names that are missing for it.
         """
         block, ended, loops, calls = self.block, self.ended, len(self.loops), len(self.calls)
-        frames, branches = len(self.frames), frame.branches
+        frames, branches, places = len(self.frames), frame.branches, len(self.branch_places)
         try:
             lower()
         except CompileError as wrong:
@@ -472,7 +506,7 @@ class State:
                 raise
             self.wrong += wrong.diagnostics
             self.block, self.ended = block, ended
-            del self.loops[loops:], self.calls[calls:], self.frames[frames:]
+            del self.loops[loops:], self.calls[calls:], self.frames[frames:], self.branch_places[places:]
             frame.branches = branches
             self.unknown |= {(frame.path, name) for name in stored_names(node)}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.complex_values import as_complex, is_complex
 from brickwork.frontend.evaluation_order import settle
@@ -24,6 +26,7 @@ from brickwork.frontend.lowering_state import (
     describe,
 )
 from brickwork.frontend.optional_numbers import as_maybe, demand, note_flag
+from brickwork.frontend.row_arrays import bind_array, demand_array, is_part, is_row_array
 from brickwork.frontend.rules import unsupported
 from brickwork.frontend.tensor_rebinding import is_whole
 from brickwork.frontend.typing import (
@@ -50,9 +53,13 @@ from brickwork.ir.walk import walk
 
 def assign_name(state: State, frame: Frame, name: str, found: Operand, loc: Location) -> None:
     """Let a name stand for an operand from now on."""
+    key = (frame.path, name)
+    if key in state.rows and isinstance(found, View) and found.rank == 0 and not found.indexed:
+        with state.in_kernel():
+            assign_name(state, frame, name, View(found.tensor, found.indices, indexed=True), loc)
+        return
     if isinstance(found, View) and found.is_element:
         found = load(state, found, loc)
-    key = (frame.path, name)
     if key in state.maybe and (is_none(found) or isinstance(found, Value | Items | Record | Maybe)):
         optional = settle(state, as_maybe(found, state.maybe[key], loc), loc)
         frame.bindings[name] = bound = bound_together(state, frame, name, optional, loc)
@@ -73,6 +80,9 @@ def assign_name(state: State, frame: Frame, name: str, found: Operand, loc: Loca
         state.assign(key, found, loc)
         frame.bindings[name] = Variable(key)
         return
+    if key in state.rows and is_part(found, state):
+        bind_array(state, frame, name, found, loc)
+        return
     if isinstance(found, Grown | Items) and moves_grown(state, frame, name, found, loc):
         return
     if moves(state, frame, name, found):
@@ -92,6 +102,13 @@ def demand_complex(state: State, key: Key) -> None:
     if key not in state.complex:
         state.complex.add(key)
         raise ListDemanded
+
+
+def demand_complex_where_branches_meet(state: State, frame: Frame, after: Sequence[dict[str, Binding]]) -> None:
+    """Begin again where a name is a real number after one branch and a complex one after another."""
+    for name in {name for each in after for name, found in each.items() if is_complex(complex_in(found))}:
+        if any(isinstance(each.get(name), Variable | Value) for each in after):
+            demand_complex(state, (frame.path, name))
 
 
 def complex_in(found: Binding | None) -> Operand | None:
@@ -151,8 +168,8 @@ def _refuse_number(state: State, frame: Frame, name: str, found: Value, loc: Loc
         if before is None or isinstance(before, Value | Variable):
             continue
         advice = "use another name"
-        if isinstance(before, View):
-            advice = f"store into it, `{name}[()] = ...`, or use another name" if not before.rank else advice
+        if isinstance(before, View) and not before.rank:
+            demand_array(state, (frame.path, name))
         elif not isinstance(before, Together) and is_none(before):
             demand(state, (frame.path, name), found)
             advice = f"give `{name}` another name here, or a number before the loop"
@@ -166,9 +183,13 @@ def _bind(state: State, frame: Frame, name: str, found: Operand, loc: Location) 
         before = level.outer.get(name)
         if level.frame_path != frame.path or before is None or before == found:
             continue
+        arrays = isinstance(found, View) and is_row_array(state, found.tensor)
+        if is_part(before, state) and is_part(found, state) and (arrays or not (is_whole(before) and is_whole(found))):
+            demand_array(state, (frame.path, name))
         if not (is_whole(before) and is_whole(found)):
             raise unsupported(f"`{name}` is bound to another tensor inside a loop", loc, "use another name")
         state.exchanged_at = loc
     settle_names(state, found)
     state.moved.pop(name, None)
+    state.made -= {found.tensor} if isinstance(found, View) else set()
     frame.bindings[name] = found

@@ -7,10 +7,10 @@ a test such as `best is not None` says that it is: such flags are in `State.pres
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from brickwork.diagnostics.location import Location
-from brickwork.frontend.lowering_state import Frame, Key, ListDemanded, State, Together, describe
+from brickwork.frontend.lowering_state import Binding, Frame, Key, ListDemanded, State, Together, Variable, describe
 from brickwork.frontend.rules import error
 from brickwork.frontend.typing import (
     Items,
@@ -145,3 +145,17 @@ def note_flag(state: State, flag: Expression, found: Operand) -> None:
     """Note what is known of a flag that was assigned just now."""
     known = isinstance(found, Value) and (found.expression in state.present or found.expression == constant(True, BOOL))
     state.present = state.present | {flag} if known else state.present - {flag}
+
+
+def demand_where_branches_meet(state: State, frame: Frame, after: Sequence[dict[str, Binding]]) -> None:
+    """Begin again where a name is None after one branch and a number after another."""
+    for name in {name for each in after for name, found in each.items() if _is_plain_none(found)}:
+        for found in (each.get(name) for each in after):
+            if isinstance(found, Variable):
+                demand(state, (frame.path, name), Value(read(state.variable(found.key))))
+            elif isinstance(found, Together):
+                demand(state, (frame.path, name), found.latest)
+
+
+def _is_plain_none(found: Binding) -> bool:
+    return not isinstance(found, Variable | Together) and is_none(found)

@@ -24,7 +24,8 @@ from brickwork.frontend.lower import PYTHON_ERRORS, lower, refuse_wrong_ranks
 from brickwork.frontend.named_devices import DEVICE, makes_tensor, named_device, with_device
 from brickwork.frontend.parameters import NO_DEFAULT
 from brickwork.frontend.random_sites import draw_sites, place
-from brickwork.frontend.reference_execution import Execution, finish
+from brickwork.frontend.reference_execution import Execution
+from brickwork.frontend.reference_results import finish
 from brickwork.frontend.reference_scalar import dtype_of, scalar
 from brickwork.frontend.regular_loops import changing_names, is_regular
 from brickwork.frontend.results import check_results

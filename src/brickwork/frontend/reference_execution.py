@@ -26,20 +26,23 @@ from brickwork.frontend.reference_rows import (
     as_row,
     combined,
     plain_indices,
+    product,
     slices_in,
     unary_of_row,
 )
 from brickwork.frontend.reference_scalar import Scalar, convert, dtype_of, is_scalar, result, scalar
 from brickwork.frontend.reference_values import NOTHING, ReferenceValues
+from brickwork.frontend.row_calls import OF_ROWS
 from brickwork.frontend.row_forms import REDUCED
 from brickwork.frontend.rules import REDUCTIONS
 from brickwork.frontend.source import SourceFunction
 from brickwork.frontend.value_methods import NO_VALUES, Values
 from brickwork.ir import philox
-from brickwork.ir.dtypes import FLOAT32, INT64, PARTS, UINT64, DType, value_dtype
+from brickwork.ir.dtypes import FLOAT32, INT64, PARTS, UINT64, value_dtype
 from brickwork.ir.scalar_semantics import narrow
 from brickwork.language.complex_numbers import Complex
 from brickwork.language.math import FOLDED, METHODS, POWER_MODULO, is_of_items
+from brickwork.language.pointwise import is_own
 from brickwork.records import dataclass
 
 _KEY_LIMIT = 1 << 63
@@ -184,10 +187,15 @@ class Execution:
             items = cast("list[Any]", left)
             items.extend(self.loop(True, self.items(right)))
             return items
-        inner = name == "matmul" and _has_row(left, right)
-        row = combined(partial(self.binary, "mul" if inner else name), left, right) if _has_row(left, right) else None
+        if stored and _is_whole(left):
+            self._row_place(left, (), "row").update(name, right)
+            return left
+        if name == "matmul" and _has_row(left, right):
+            found = product(partial(self.binary, "mul"), self._sum, left, right)
+            return (left @ right) if found is None else found
+        row = combined(partial(self.binary, name), left, right) if _has_row(left, right) else None
         if row is not None:
-            return self._sum(iter(row)) if inner else row
+            return row
         if isinstance(left, list | tuple | str) or isinstance(right, list | tuple | str):
             one, other = cast("Any", left), cast("Any", right)
             return one * other if name == "mul" else one + other
@@ -241,7 +249,7 @@ class Execution:
             return owner[indices] if found is NOTHING else found
         if slices_in(indices):
             part = self.part(owner, indices)
-            return as_row(part) if part.ndim else _element(part, ())
+            return part if part.ndim else _element(part, ())
         found = _indices(owner, indices, name)
         return _element(owner, found) if len(found) == owner.ndim else owner[found]
 
@@ -305,8 +313,7 @@ class Execution:
         has_rows = any(isinstance(item, RowValue) for item in (*arguments, *named.values()))
         if name is not None and name.startswith("torch.") and any(map(_is_whole, arguments)) and not has_rows:
             return function(*arguments, **named)
-        given = [*arguments, *named.values()] if is_of_items(name) else []
-        if given and has_rows and (name not in REDUCTIONS or len(given) > 1):
+        if self._is_of_rows(function, name, [*arguments, *named.values()]):
             return self._of_rows(function, place, arguments, named)
         if name is not None:
             arguments = tuple(map(complex_numbers.plain, arguments))
@@ -325,7 +332,7 @@ class Execution:
         if self._values.has(function):
             return self._values.special(function, "__call__", *arguments)
         reduced = self._reduction(function, owner)
-        if reduced is not None and (not arguments or reduced.name not in REDUCED):
+        if reduced is not None and (reduced.name not in {"min", "max"} or not arguments):
             return self._reduced(reduced, place, arguments, named)
         if name is not None:
             found = self._values.builtin(name, arguments, named)
@@ -353,7 +360,7 @@ class Execution:
         inner = helper(function)
         if inner is not None and inner in self._helpers:
             with self._within(place):
-                return self._inner(inner, *arguments, **named)
+                return self._along(inner, arguments, named)
         named = {key: complex_numbers.as_python(item) for key, item in named.items()}
         return function(*map(complex_numbers.as_python, arguments), **named)
 
@@ -395,24 +402,43 @@ class Execution:
         """Run a rewritten function."""
         return self._helpers[function](self, *arguments, **named)
 
+    def _is_of_rows(self, function: Any, name: str | None, given: Sequence[Any]) -> bool:
+        """Return whether a function is computed item by item, as it is given rows."""
+        if is_own(function):
+            return _has_row(*given)
+        has_rows = any(isinstance(item, RowValue) for item in given)
+        return has_rows and is_of_items(name) and (name not in REDUCTIONS or len(given) > 1)
+
+    def _along(self, function: types.FunctionType, arguments: Sequence[Any], named: dict[str, Any]) -> Any:
+        """Call a helper; a function of rows, for each row along the axis that is named."""
+        axis = named.pop("dim", 0) if function in OF_ROWS else 0
+        row = as_row(arguments[0]) if function in OF_ROWS else None
+        if row is None or row.ndim < 2:
+            return self._inner(function, *arguments, **named)
+        return row.map_along(int(axis), lambda part: self._inner(function, part, *arguments[1:], **named))
+
     def _reduction(self, function: Any, owner: Any) -> Reduction | None:
         """Return what `x[i].sum` reduces, be it a row or a part of a tensor."""
         if isinstance(function, Reduction):
             return function
         called = getattr(function, "__name__", "")
         row = as_row(owner) if is_tensor(owner) and called in REDUCED else None
-        return None if row is None else Reduction(row.flat, called)
+        return None if row is None else Reduction(row, called)
 
     def _reduced(self, reduction: Reduction, place: Place, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
         if reduction.name not in REDUCED:
             function = getattr(sys.modules["torch"], reduction.name)
             return self._of_rows(function, place, (reduction.row, *arguments), named)
-        name = "sum" if reduction.name == "mean" else reduction.name
-        if name in {"sum", "prod"}:
-            found = (self._sum if name == "sum" else self._product)(iter(reduction.row))
-            return found if reduction.name != "mean" else self.binary("truediv", found, len(reduction.row))
-        ruled = numbers.known(f"builtins.{name}")
-        return ruled(iter(reduction.row)) if ruled is not None else None
+        name = REDUCED[reduction.name]
+
+        def reduce(row: RowValue) -> Any:
+            if name in {"sum", "prod"}:
+                found = (self._sum if name == "sum" else self._product)(iter(row))
+                return found if reduction.name != "mean" else self.binary("truediv", found, len(row))
+            ruled = numbers.known(f"builtins.{name}")
+            return ruled(iter(row)) if ruled is not None else None
+
+        return reduction.along(reduce, arguments, named)
 
     def _search_list(self, items: list[Any], name: str, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
         """Return the call of a method that compares the items."""
@@ -567,33 +593,3 @@ def _is_whole(value: Any) -> bool:
 
 def _range(arguments: Sequence[Any]) -> range:
     return range(*(item.__index__() if isinstance(item, Scalar) else scalar(item).__index__() for item in arguments))
-
-
-def finish(returned: Any, out: Any, types: Callable[[], Sequence[tuple[DType, tuple[int, ...]]]]) -> Any:
-    """Return the results as tensors, copied into the caller's if there are any.
-
-    `types` gives the element types of the results, and their sizes that are known; it is asked only where a result is a
-    number or a list, as the type of a variable depends on all its assignments.
-    """
-    if returned is None:
-        return None
-    several = isinstance(returned, tuple | list)
-    items: list[Any] = list(cast("Sequence[Any]", returned)) if several else [returned]
-    found = [item if is_tensor(item) else _cell(item, *types()[place]) for place, item in enumerate(items)]
-    if out is not None:
-        targets: list[Any] = list(cast("Sequence[Any]", out)) if isinstance(out, tuple | list) else [out]
-        for target, item in zip(targets, found, strict=True):
-            if tuple(target.shape) != tuple(item.shape):
-                raise ValueError(f"`out` has shape {tuple(target.shape)}, the result {tuple(item.shape)}")
-            target.copy_(item)
-        return cast("Any", out)
-    return tuple(found) if several else found[0]
-
-
-def _cell(value: Any, dtype: DType, sizes: tuple[int, ...] = ()) -> Any:
-    torch = sys.modules["torch"]
-    if isinstance(value, list | tuple):  # of a list that loops filled
-        items = [_cell(item, dtype) for item in cast("Sequence[Any]", value)]
-        return torch.stack(items) if items else torch.empty((0, *sizes[-1:]), dtype=getattr(torch, dtype.name))
-    number = complex_numbers.stored(value, dtype) if dtype in PARTS else convert(scalar(value), dtype)
-    return torch.tensor(number, dtype=getattr(torch, dtype.name))

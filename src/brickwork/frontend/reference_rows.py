@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from math import prod
 from typing import Any, cast
 
 from brickwork.frontend.environment import is_tensor
 from brickwork.frontend.reference_complex import is_number, read
-from brickwork.frontend.reference_scalar import dtype_of, scalar
-from brickwork.frontend.row_forms import REDUCED
+from brickwork.frontend.reference_scalar import convert, dtype_of, result, scalar
+from brickwork.frontend.row_forms import AXES, REDUCED
 from brickwork.language.math import FUNCTIONS
 from brickwork.records import dataclass
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class RowValue:
     """The items of a part of a tensor, or what was computed of them, in row-major order."""
 
@@ -38,6 +38,18 @@ class RowValue:
         part = tuple(self.items[sum(map(operator.mul, each, strides))] for each in places)
         sizes = tuple(len(axis) for axis in axes if isinstance(axis, range))
         return RowValue(sizes, part) if sizes else part[0]
+
+    def __setitem__(self, place: Any, value: Any) -> None:
+        """Store a number, or a row, in the type that the items have."""
+        numbers = RowValue(self.sizes, tuple(range(len(self.items))))[place]
+        row = None if is_number(value) else as_row(value)
+        where = numbers if isinstance(numbers, RowValue) else RowValue((), (numbers,))
+        found = itertools.repeat(value) if row is None else _spread(row, where.sizes)
+        items = [*self.items]
+        for number, item in zip(where.items, found, strict=False):
+            kind = scalar(items[number])
+            items[number] = result(convert(scalar(item), kind.dtype), kind.dtype, weak=kind.weak)
+        self.items = tuple(items)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -69,12 +81,55 @@ class RowValue:
         """Return what reduces the row, or computes with each item."""
         if name not in REDUCED and f"torch.{name}" not in FUNCTIONS:
             raise AttributeError(name)
-        return Reduction(self.flat if name in REDUCED else self, name)
+        return Reduction(self, name)
+
+    def map_along(self, axis: int, function: Callable[[RowValue], Any]) -> Any:
+        """Return what a function makes of each row along an axis: numbers, rows, or pairs of them."""
+        axis %= self.ndim
+        first, last = self.sizes[:axis], self.sizes[axis + 1 :]
+        places = [*itertools.product(*map(range, first), *map(range, last))]
+        found = [function(self[(*each[:axis], slice(None), *each[axis:])]) for each in places]
+        if found and isinstance(found[0], tuple):
+            pairs = zip(*cast("list[tuple[Any, ...]]", found), strict=True)
+            return tuple(_put_together(each, axis, first, last) for each in pairs)
+        return _put_together(found, axis, first, last)
 
     @property
     def flat(self) -> RowValue:
         """Return the items along one axis."""
         return RowValue((len(self.items),), self.items)
+
+
+def _put_together(found: Sequence[Any], axis: int, first: tuple[int, ...], last: tuple[int, ...]) -> Any:
+    """Return numbers, or rows, of places before and behind an axis as one row."""
+    if not first and not last:
+        return found[0]
+    if not found or not isinstance(found[0], RowValue):
+        return RowValue((*first, *last), tuple(found))
+    count = len(found[0])
+    sizes = (*first, count, *last)
+    places = itertools.product(*map(range, sizes))
+    inner = (*first, *last)
+
+    def number(place: tuple[int, ...]) -> int:
+        rest = (*place[:axis], *place[axis + 1 :])
+        return sum(at * prod(inner[level + 1 :]) for level, at in enumerate(rest))
+
+    return RowValue(sizes, tuple(found[number(place)].items[place[axis]] for place in places))
+
+
+def product(multiply: Callable[..., Any], add_up: Callable[[Iterator[Any]], Any], left: Any, right: Any) -> Any:
+    """Return `a @ b` of rows and matrices."""
+    one, other = as_row(left), as_row(right)
+    if one is None or other is None or one.ndim > 2 or other.ndim > 2:
+        return None
+    if one.sizes[-1] != other.sizes[0]:
+        raise RuntimeError(f"size mismatch of a product: {one.sizes[-1]} and {other.sizes[0]}")
+    rows = [one] if one.ndim == 1 else [*one]
+    columns = [other] if other.ndim == 1 else [other[:, number] for number in range(other.sizes[1])]
+    items = tuple(add_up(map(multiply, row.items, column.items)) for row in rows for column in columns)
+    sizes = (*one.sizes[:-1], *other.sizes[1:])
+    return RowValue(sizes, items) if sizes else items[0]
 
 
 def _along(axis: int, size: int, part: Any) -> Sequence[int]:
@@ -92,6 +147,20 @@ class Reduction:
 
     row: RowValue
     name: str
+
+    def along(self, reduce: Callable[[RowValue], Any], arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        """Return what `reduce` makes of all items, or of those along the axis that is given."""
+        words = {**dict(zip(AXES, arguments, strict=False)), **named}
+        axis = words.get("dim")
+        if axis is None:
+            return reduce(self.row.flat)
+        found = self.row.map_along(int(axis), reduce)
+        if words.get("keepdim"):
+            axis = int(axis) % self.row.ndim
+            sizes = found.sizes if isinstance(found, RowValue) else ()
+            items = found.items if isinstance(found, RowValue) else (found,)
+            return RowValue((*sizes[:axis], 1, *sizes[axis:]), items)
+        return found
 
     def __call__(self) -> Any:
         """Stand for the call, which is that of the execution."""
@@ -114,7 +183,9 @@ def combined(combine: Callable[..., Any], *operands: Any) -> RowValue | None:
     rows = [item for item in found if isinstance(item, RowValue)]
     if not rows or any(item is None for item in found):
         return None
-    sizes = max((row.sizes for row in rows), key=len)
+    rank = max(len(row.sizes) for row in rows)
+    whole = [(1,) * (rank - len(row.sizes)) + row.sizes for row in rows]
+    sizes = tuple(next((size for size in axis if size != 1), 1) for axis in zip(*whole, strict=True))
     spread = [_spread(item, sizes) if isinstance(item, RowValue) else itertools.repeat(item) for item in found]
     columns = zip(range(prod(sizes)), *spread, strict=False)
     return RowValue(sizes, tuple(combine(*column[1:]) for column in columns))
@@ -131,12 +202,16 @@ def unary_of_row(compute: Callable[[str, Any], Any], name: str, found: Any) -> R
 def _spread(row: RowValue, sizes: Sequence[int]) -> Iterator[Any]:
     """Return the items of a row for each place of larger sizes."""
     for axis, (size, other) in enumerate(zip(sizes[len(sizes) - len(row.sizes) :], row.sizes, strict=True)):
-        if size != other:
+        if other not in {size, 1}:
             raise RuntimeError(
                 f"The expanded size of the tensor ({size}) must match the existing size ({other}) at non-singleton"
                 f" dimension {axis}"
             )
-    return itertools.cycle(row.items) if row.items else iter(())
+    if row.sizes == tuple(sizes[len(sizes) - len(row.sizes) :]):
+        return itertools.cycle(row.items) if row.items else iter(())
+    steps = [0 if size == 1 else prod(row.sizes[axis + 1 :]) for axis, size in enumerate(row.sizes)]
+    places = itertools.product(*map(range, sizes))
+    return (row.items[sum(map(operator.mul, place[len(sizes) - len(steps) :], steps))] for place in places)
 
 
 def slices_in(indices: Any) -> bool:

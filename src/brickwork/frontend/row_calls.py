@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from brickwork.language import rows
-from brickwork.language.pointwise import root_of_sum
+from brickwork.language.pointwise import root_of_sum, same
 
 ROOT = "root of"
 """The name of `root_of_sum`: names with spaces are nobody's."""
@@ -21,7 +21,9 @@ _FUNCTIONS = (
     *(rows.softmax, rows.log_softmax, rows.logsumexp, rows.variance, rows.place_of_first, rows.extreme),
     *(rows.argsort, rows.ordered, rows.first_in_order, rows.median, rows.cumsum, rows.cumprod, rows.flip),
 )
-MEANINGS: Mapping[str, object] = {ROOT: root_of_sum, **{f"{item.__name__} of": item for item in _FUNCTIONS}}
+COPY = "copy of"
+"""The name of `same`, which is what `x[i].clone()` is."""
+MEANINGS: Mapping[str, object] = {ROOT: root_of_sum, COPY: same, **{f"{item.__name__} of": item for item in _FUNCTIONS}}
 """What the names mean that such calls get."""
 OF_ROWS: frozenset[object] = frozenset(_FUNCTIONS)
 PAIRS: Mapping[str, int] = {"values": 0, "indices": 1}
@@ -61,29 +63,30 @@ def row_call(name: str, row: ast.expr, given: Sequence[ast.expr], keywords: Sequ
     if name in {"var", "std"} and isinstance(options.get("dim"), bool):
         options = {"unbiased": options["dim"]}
     axis: Any = options.pop("dims" if name == "flip" else "dim", None)
-    axis = axis[0] if axis in ([0], [-1], (0,), (-1,)) else axis
-    if (axis is None and name in _WITH_AXIS) or axis not in {None, 0, -1} or options.get("keepdim"):
+    axis = next(iter(cast("Sequence[Any]", axis)), None) if isinstance(axis, list | tuple) else axis
+    if (axis is None and name in _WITH_AXIS) or not isinstance(axis, int | None) or options.get("keepdim"):
         return None
     less = options.get("correction", 1 if options.get("unbiased", True) else 0)
     backward = bool(options.get("descending") or options.get("largest", name == "topk"))
+    along = [] if axis is None else [ast.keyword("dim", ast.Constant(axis))]
+
+    def called(function: str, *arguments: ast.expr | bool | int) -> ast.Call:
+        nodes = (item if isinstance(item, ast.expr) else ast.Constant(item) for item in arguments)
+        return ast.Call(ast.Name(f"{function} of", ast.Load()), [row, *nodes], along)
+
     match name:
         case "argmax" | "argmin":
-            return _called("place_of_first", row, name == "argmax")
+            return called("place_of_first", name == "argmax")
         case "max" | "min":
-            return _called("extreme", row, name == "max")
+            return called("extreme", name == "max")
         case "var" | "std" if isinstance(less, int):
-            found = _called("variance", row, less)
+            found = called("variance", less)
             return found if name == "var" else ast.Call(ast.Name(ROOT, ast.Load()), [found], [])
         case "sort" | "argsort":
-            return _called("ordered" if name == "sort" else name, row, backward)
+            return called("ordered" if name == "sort" else name, backward)
         case "topk" if count is not None:
-            return _called("first_in_order", row, count, backward)
+            return called("first_in_order", count, backward)
         case "var" | "std" | "topk":
             return None
         case _:
-            return _called(name, row)
-
-
-def _called(function: str, *arguments: ast.expr | bool | int) -> ast.Call:
-    nodes = (item if isinstance(item, ast.expr) else ast.Constant(item) for item in arguments)
-    return ast.Call(ast.Name(f"{function} of", ast.Load()), [*nodes], [])
+            return called(name)

@@ -10,7 +10,7 @@ Anything else that is sliced, such as an argument of a torch function, leaves th
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from brickwork.frontend.environment import helper, intrinsic, resolve
 from brickwork.frontend.loop_heads import PARTS, head_name
@@ -18,8 +18,15 @@ from brickwork.frontend.rules import REDUCTIONS
 from brickwork.frontend.syntax import all_nodes
 from brickwork.language.math import is_pointwise
 
-REDUCED = frozenset({"sum", "prod", "min", "max", "mean", "any", "all"})
-"""The methods of a row that reduce it."""
+REDUCED: Mapping[str, str] = {
+    "amin": "min",
+    "amax": "max",
+    "mean": "sum",
+    **{name: name for name in ("sum", "prod", "min", "max", "any", "all")},
+}
+"""The methods of a row that reduce it, and what their items go through."""
+AXES = ("dim", "keepdim")
+"""What of them takes an axis may be given; `min` and `max` give places, too, then."""
 
 
 def row_slices(
@@ -30,8 +37,7 @@ def row_slices(
     `inside`: the function is called in loops, and each of its parameters may be a row.
     """
     computed = computed_rows(function, captured, local, parameters_of(function) if inside else frozenset())
-    if not any(is_slice(node) or _is_reduction(node, computed) for node in all_nodes(function)):
-        return frozenset()
+    is_wide = any(is_slice(node) or _is_reduction(node, computed) for node in all_nodes(function))
     loops = [node for node in all_nodes(function) if isinstance(node, ast.For | ast.While)] + [function] * inside
     found: set[int] = set()
     for node in all_nodes(function):
@@ -42,10 +48,19 @@ def row_slices(
             found |= {
                 id(item)
                 for item in rows
-                if (_is_plain(item) if isinstance(item, ast.Subscript) else _is_pointwise(item, captured, local))
+                if (
+                    _is_plain(item)
+                    if isinstance(item, ast.Subscript)
+                    else _is_pointwise(item, captured, local) and (is_wide or _has_part(item, computed))
+                )
             }
             found |= {id(node)} if _is_reduction(node, computed) else set()
     return frozenset(found)
+
+
+def _has_part(node: ast.Call, computed: frozenset[str]) -> bool:
+    """Return whether a function is called with something of rows, as far as the text says."""
+    return any(isinstance(item, ast.Subscript) or _name(item) in computed for item in all_nodes(node))
 
 
 def parameters_of(function: ast.FunctionDef) -> frozenset[str]:
@@ -102,14 +117,12 @@ def _rows(node: ast.AST, captured: Mapping[str, object], local: frozenset[str]) 
     """Yield the rows that a statement or an expression takes."""
     match node:
         case ast.Assign(targets=[ast.Subscript() as target], value=value):
-            found = [target, *_operands(value, captured, local)]
-            yield from found if _keeps_order(target, found[1:]) else ()
+            yield from (target, *_operands(value, captured, local))
         case ast.AugAssign(target=ast.Subscript() as target, value=value):
-            found = [target, *_operands(value, captured, local)]
-            yield from found if _keeps_order(target, found[1:]) else ()
+            yield from (target, *_operands(value, captured, local))
         case ast.Assign():
             for _, value in _assigned(node):
-                yield from _operands(value, captured, local) if not isinstance(value, ast.Subscript) else ()
+                yield from _operands(value, captured, local)
         case ast.Call(func=ast.Attribute(value=row)) if _is_reduction(node, frozenset()):
             yield from _operands(row, captured, local)
         case ast.Call(func=function, args=[row]) if intrinsic(resolve(function, captured, local)) in REDUCTIONS:
@@ -145,13 +158,26 @@ def _is_reduction(node: ast.AST, computed: frozenset[str]) -> bool:
         case ast.Call(
             func=ast.Attribute(
                 value=ast.Subscript() | ast.BinOp() | ast.Compare() | ast.Call() | ast.Name() as row, attr=name
-            ),
-            args=[],
-            keywords=[],
-        ):
-            return name in REDUCED and (not isinstance(row, ast.Name) or row.id in computed)
+            )
+        ) if name in REDUCED and goes_along(node):
+            return not isinstance(row, ast.Name) or row.id in computed
         case _:
             return False
+
+
+def goes_along(node: ast.Call) -> bool:
+    """Return whether the arguments of a reduction are an axis, or there are none."""
+    words = [*AXES[: len(node.args)], *(item.arg for item in node.keywords)]
+    if not isinstance(node.func, ast.Attribute) or len(node.args) > len(AXES) or not {*words} <= {*AXES}:
+        return False
+    literal = all(is_literal(item) for item in (*node.args, *(word.value for word in node.keywords)))
+    return not words or (literal and node.func.attr not in {"min", "max"})
+
+
+def is_literal(node: ast.expr) -> bool:
+    """Return whether an expression is a literal number, which may have a sign."""
+    node = node.operand if isinstance(node, ast.UnaryOp) else node
+    return isinstance(node, ast.Constant) and isinstance(node.value, int)
 
 
 def _operands(node: ast.expr, captured: Mapping[str, object], local: frozenset[str]) -> Iterator[ast.expr]:
@@ -193,67 +219,6 @@ def step_of(part: ast.Slice) -> int | None:
             return None
 
 
-def _keeps_order(target: ast.Subscript, operands: Sequence[ast.expr]) -> bool:
-    """Return whether a loop in one direction reads all items before they are stored, as far as the text says."""
-    moves: set[int] = set()
-    for operand in operands:
-        if isinstance(operand, ast.Subscript) and ast.unparse(operand.value) == ast.unparse(target.value):
-            found = _moved(slices_of(target), slices_of(operand))
-            if found is None:
-                return False
-            moves.add(found)
-    return len(moves - {0}) < 2
-
-
-def _moved(target: Sequence[ast.expr], source: Sequence[ast.expr]) -> int | None:
-    """Return the direction in which what is read lies from what is stored, 0 for none; None where it is not seen."""
-    pairs = [*zip(target, source, strict=False)]
-    if any(_is_apart(one, other) for one, other in pairs):
-        return 0
-    sliced = [(one, other) for one, other in pairs if isinstance(one, ast.Slice) or isinstance(other, ast.Slice)]
-    moved = [(one, other) for one, other in sliced if ast.unparse(one) != ast.unparse(other)]
-    if not moved:
-        return 0 if len(target) == len(source) else None
-    one, other = moved[0]
-    if any(isinstance(part, ast.Slice) and part.step is not None for part in (one, other)):
-        return None
-    begins = [_literal(part.lower) for part in (one, other) if isinstance(part, ast.Slice)]
-    if len(moved) > 1 or len(sliced) > 1 or len(begins) != 2 or begins[0] is None or begins[1] is None:
-        return None
-    if (begins[0] < 0) is not (begins[1] < 0):
-        return None
-    return (begins[1] > begins[0]) - (begins[1] < begins[0])
-
-
-def _literal(node: ast.expr | None) -> int | None:
-    """Return the number that a bound is; an absent one is 0."""
-    match node:
-        case None:
-            return 0
-        case ast.Constant(value=int(value)):
-            return value
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(value))):
-            return -value
-        case _:
-            return None
-
-
-def _is_apart(one: ast.expr, other: ast.expr) -> bool:
-    """Return whether two indices differ by a constant: `n + 1` and `n`."""
-    first, second = _with_offset(one), _with_offset(other)
-    return not isinstance(one, ast.Slice) and first[0] == second[0] and first[1] != second[1]
-
-
-def _with_offset(node: ast.expr) -> tuple[str, int]:
-    match node:
-        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as operator, right=ast.Constant(value=int(value))):
-            return ast.unparse(left), value if isinstance(operator, ast.Add) else -value
-        case ast.Constant(value=int(value)):
-            return "", value
-        case _:
-            return ast.unparse(node), 0
-
-
 def is_sliced(node: ast.Subscript) -> bool:
     """Return whether one of the indices of `x[...]` is a slice, or stands for several."""
     return any(map(is_slice, slices_of(node)))
@@ -292,9 +257,3 @@ def over_items(node: ast.Call) -> ast.Call:
     clause = ast.comprehension(target=target, iter=node.args[0], ifs=[], is_async=0)
     made = ast.copy_location(ast.GeneratorExp(elt=name, generators=[clause]), node)
     return ast.copy_location(ast.Call(func=node.func, args=[made, *node.args[1:]], keywords=node.keywords), node)
-
-
-def product_of(node: ast.BinOp) -> ast.Call:
-    """Return the call of a reduction of `a * b` for `a @ b`."""
-    made = ast.copy_location(ast.BinOp(node.left, ast.Mult(), node.right), node)
-    return ast.copy_location(ast.Call(ast.copy_location(ast.Name("sum", ast.Load()), node), [made], []), node)

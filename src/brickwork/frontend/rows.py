@@ -8,19 +8,21 @@ loop runs in the direction in which it reads each item before that is stored; ot
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import is_nonnegative
-from brickwork.frontend.evaluation_order import settled_number
+from brickwork.frontend.evaluation_order import array_key, in_array, settled_number
 from brickwork.frontend.grown_lists import item_at, length
 from brickwork.frontend.indexing import index, load, numeric, scalar
 from brickwork.frontend.lowering_state import State, describe, dimensions
-from brickwork.frontend.plain_loops import emit_loop
-from brickwork.frontend.rules import error, unsupported
+from brickwork.frontend.row_arrays import Filling, nest
+from brickwork.frontend.rules import error
 from brickwork.frontend.tuple_indexing import choose
 from brickwork.frontend.typing import Along, Grown, Items, Operand, Record, Row, Slab, Value, View
-from brickwork.ir.build import add, apply, cast, integer, mul, select, size, sub
+from brickwork.ir.build import add, apply, cast, integer, is_constant, mul, select, size, sub
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import Apply, Constant, Expression, FailureKind
 
@@ -50,12 +52,6 @@ def as_row(state: State, found: Operand, loc: Location) -> Row | None:
     if isinstance(found, View) and found.rank and found.tensor not in state.lists:
         return row_of(state, slab_of(state, found, (), loc), loc)
     return None
-
-
-def is_inner_product(state: State, sides: Sequence[Operand], loc: Location) -> bool:
-    """Return whether the operands of `@` have one axis each."""
-    rows = [as_row(state, side, loc) for side in sides]
-    return all(row is not None and len(row.sizes) == 1 for row in rows)
 
 
 def slab_of(state: State, view: View, parts: Sequence[Operand | Bounds], loc: Location) -> Slab:
@@ -138,7 +134,7 @@ def _places(
 def row_of(state: State, slab: Slab, loc: Location) -> Row:
     """Return the row of a part of a tensor."""
     sizes = tuple(axis.size for axis in slab.along)
-    return Row(sizes, lambda indices: load(state, _at(state, slab, indices, loc), loc), (slab,))
+    return Row(sizes, lambda indices: load(state, _at(state, slab, indices, loc), loc), (slab,), view=True)
 
 
 def row_of_list(state: State, found: Operand, loc: Location) -> Row:
@@ -167,7 +163,36 @@ def item_of_row(row: Row, position: Expression) -> Operand:
     """Return the item at a position along the first axis: a number, or a row of one axis less."""
     if len(row.sizes) == 1:
         return row.item((position,))
-    return Row(row.sizes[1:], lambda indices: row.item((position, *indices)), row.reads)
+    return Row(row.sizes[1:], lambda indices: row.item((position, *indices)), _anywhere(row.reads), dear=row.dear)
+
+
+def _anywhere(reads: Sequence[Slab]) -> tuple[Slab, ...]:
+    """Return what is read, at places that nobody follows."""
+    return tuple(replace(slab, anywhere=True) for slab in reads)
+
+
+def part_of_slab(state: State, slab: Slab, parts: Sequence[Operand | Bounds], loc: Location) -> View | Slab:
+    """Return the element, or the part, that indices and slices leave of a part of a tensor: what is stored into."""
+    row, chosen, axes = row_of(state, slab, loc), iter(parts), list[Expression | Along]()
+    for axis in slab.axes:
+        part = next(chosen, None) if isinstance(axis, Along) else None
+        if not isinstance(axis, Along) or part is None:
+            axes.append(axis)
+            continue
+        if isinstance(part, tuple):
+            inner = along(state, axis.size, part, loc)
+            start = add(axis.start, mul(inner.start, integer(axis.step), loc), loc)
+            axes.append(Along(start, inner.size, None, axis.step * inner.step))
+        else:
+            number = [each for each in slab.axes if isinstance(each, Along)].index(axis)
+            place = _place(state, part, number, row, loc)
+            at = add(axis.start, mul(place, integer(axis.step), loc), loc)
+            state.nonnegative.add(at)
+            axes.append(at)
+    found = Slab(slab.tensor, tuple(axes))
+    if found.along:
+        return found
+    return View(slab.tensor, tuple(axis for axis in axes if not isinstance(axis, Along)), indexed=True)
 
 
 def part_of_row(state: State, row: Row, parts: Sequence[Operand | Bounds], loc: Location) -> Operand:
@@ -184,7 +209,7 @@ def part_of_row(state: State, row: Row, parts: Sequence[Operand | Bounds], loc: 
     def item(indices: tuple[Expression, ...]) -> Number:
         return row.item(_places(state, axes, indices, loc))
 
-    return Row(sizes, item, row.reads) if sizes else item(())
+    return Row(sizes, item, _anywhere(row.reads), dear=row.dear) if sizes else item(())
 
 
 def _place(state: State, part: Operand, axis: int, row: Row, loc: Location) -> Expression:
@@ -216,29 +241,136 @@ def combined(
     found = [as_row(state, item, loc) or settled_number(state, item, loc) for item in operands]
     rows = [item for item in found if isinstance(item, Row)]
     longest = max(rows, key=lambda row: len(row.sizes))
+    sizes = tuple(_shared_size(rows, axis - len(longest.sizes)) for axis in range(len(longest.sizes)))
     for row in rows:
-        _same_sizes(state, longest.sizes, row.sizes, loc)
+        _same_sizes(state, sizes, row.sizes, loc)
+    found = [
+        in_array(state, item, loc)
+        if isinstance(item, Row) and item.dear and (len(item.sizes) < len(sizes) or any(map(_is_one, item.sizes)))
+        else item
+        for item in found
+    ]
 
     def item(indices: tuple[Expression, ...]) -> Number:
         return combine([_item(one, indices) for one in found])
 
-    return Row(longest.sizes, item, tuple(slab for row in rows for slab in row.reads))
+    reads = tuple(slab for row in found if isinstance(row, Row) for slab in row.reads)
+    return Row(sizes, item, reads, dear=any(isinstance(row, Row) and row.dear for row in found))
+
+
+def _is_one(extent: Expression) -> bool:
+    return is_constant(extent, 1)
+
+
+def _shared_size(rows: Sequence[Row], axis: int) -> Expression:
+    """Return how long rows are along an axis, counted from the last one: an axis of one item is repeated."""
+    found = [row.sizes[axis] for row in rows if len(row.sizes) >= -axis]
+    return next((extent for extent in found if not _is_one(extent)), found[0])
 
 
 def _item(found: Row | Number, indices: tuple[Expression, ...]) -> Number:
-    return found.item(indices[len(indices) - len(found.sizes) :]) if isinstance(found, Row) else found
+    if not isinstance(found, Row):
+        return found
+    own = zip(found.sizes, indices[len(indices) - len(found.sizes) :], strict=True)
+    return found.item(tuple(integer(0) if _is_one(extent) else index for extent, index in own))
 
 
 def _same_sizes(state: State, wanted: Sequence[Expression], given: Sequence[Expression], loc: Location) -> None:
-    """Check that sizes agree, the last ones with the last ones."""
+    """Check that sizes agree, the last ones with the last ones; one item goes with any number of them."""
     for axis, (size_of, other) in enumerate(zip(wanted[len(wanted) - len(given) :], given, strict=True)):
-        if size_of != other:
+        if size_of != other and not _is_one(other):
             message = (
                 "The expanded size of the tensor ({0}) must match the existing size ({1}) at non-singleton"
                 f" dimension {axis}"
             )
             same = apply("eq", size_of, other, loc=loc)
             state.check(same, FailureKind.RUNTIME, message, (size_of, other), loc)
+
+
+# ---------------------------------------------------------------- sums along axes
+
+
+def along_axis(row: Row, axis: int, reduce: Callable[[Row], Number], *, keeps: bool = False) -> Row | Number:
+    """Return what is left of a row along all axes but one, which is reduced; `keeps`: to one item."""
+    before, after = row.sizes[:axis], row.sizes[axis + 1 :]
+    sizes = (*before, *((integer(1),) if keeps else ()), *after)
+
+    def item(indices: tuple[Expression, ...]) -> Number:
+        first, last = indices[:axis], indices[axis + keeps :]
+        part = Row((row.sizes[axis],), lambda at: row.item((*first, *at, *last)), row.reads, dear=row.dear)
+        return reduce(part)
+
+    return Row(sizes, item, _anywhere(row.reads), dear=True) if sizes else item(())
+
+
+def for_each_row(
+    state: State, row: Row, axis: int, function: Callable[[Row], Operand | None], loc: Location, *, same: bool
+) -> Operand:
+    """Return what a function gives for each row along an axis, in arrays: numbers, or rows, and two of them as a pair.
+
+    `same`: such rows are as long as those that it is given.
+    """
+    row = row if row.view else in_array(state, row, loc)
+    outer, arrays = (*row.sizes[:axis], *row.sizes[axis + 1 :]), list[Filling]()
+    pairs, place = list[bool](), (state.block, len(state.block))
+
+    def at(indices: tuple[Expression, ...]) -> None:
+        first, last = indices[:axis], indices[axis:]
+        found = function(Row((row.sizes[axis],), lambda one: row.item((*first, *one, *last)), _anywhere(row.reads)))
+        results = found.items if isinstance(found, Items) else (found,)
+        pairs.append(isinstance(found, Items))
+        for number, each in enumerate(results):
+            if number == len(arrays):
+                arrays.append(Filling(state, array_key(state, loc), "row", place, loc))
+            inner = as_row(state, each, loc) if each is not None else None
+            ends = () if inner is None else (row.sizes[axis],) if same else inner.sizes
+
+            whole = (*outer[:axis], *ends, *outer[axis:])
+
+            def store(
+                more: tuple[Expression, ...],
+                whole: tuple[Expression, ...],
+                each: Operand | None,
+                inner: Row | None,
+                array: Filling,
+            ) -> None:
+                item = numeric(state, each, loc) if inner is None else inner.item(more)
+                array.store(whole, (*first, *more, *last), item)
+
+            nest(state, ends, partial(store, whole=whole, each=each, inner=inner, array=arrays[number]), loc)
+
+    nest(state, outer, at, loc)
+    views = tuple(View(array.made) for array in arrays)
+    return Items(views) if any(pairs) else views[0]
+
+
+def product(
+    state: State,
+    sides: Sequence[Operand],
+    multiply: Callable[[Sequence[Number]], Number],
+    add_up: Callable[[Row], Number],
+    loc: Location,
+) -> Row | Number | None:
+    """Return `a @ b` of rows and matrices; None of anything else."""
+    rows = [as_row(state, side, loc) for side in sides]
+    if not all(row is not None and len(row.sizes) in {1, 2} for row in rows):
+        return None
+    left, right = (row if row.view else in_array(state, row, loc) for row in rows if row is not None)
+    common, rank = left.sizes[-1], len(left.sizes) - 1
+    if common != right.sizes[0]:
+        message = "size mismatch of a product: {0} and {1}"
+        same = apply("eq", common, right.sizes[0], loc=loc)
+        state.check(same, FailureKind.RUNTIME, message, (common, right.sizes[0]), loc)
+
+    def item(indices: tuple[Expression, ...]) -> Number:
+        before, after = indices[:rank], indices[rank:]
+        return add_up(
+            Row((common,), lambda at: multiply([left.item((*before, *at)), right.item((*at, *after))]), reads)
+        )
+
+    reads = _anywhere((*left.reads, *right.reads))
+    sizes = (*left.sizes[:-1], *right.sizes[1:])
+    return Row(sizes, item, reads, dear=True) if sizes else item(())
 
 
 # ---------------------------------------------------------------- stores
@@ -254,35 +386,23 @@ def store_row(state: State, target: Slab, found: Operand, store: StoreElement, l
             message = f"{len(row.sizes)} dimensions are stored into {len(sizes)}"
             raise error("BW102", message, loc, "index the right side, or slice fewer dimensions")
         _same_sizes(state, sizes, row.sizes, loc)
-        backward = _is_backward(target, row, loc)
+        order = _order(target, row)
+        backward = order < 0 if order is not None else False
+        row = row if order is not None else in_array(state, row, loc)
 
-    def nest(indices: tuple[Expression, ...]) -> None:
-        if len(indices) == len(sizes):
-            store(state, _at(state, target, indices, loc), _item(row, indices), loc)
-            return
-        extent = sizes[len(indices)]
+    def store_one(indices: tuple[Expression, ...]) -> None:
+        store(state, _at(state, target, indices, loc), _item(row, indices), loc)
 
-        def body(turn: Expression) -> None:
-            place = sub(sub(extent, integer(1, loc), loc), turn, loc) if backward else turn
-            state.nonnegative.add(place)
-            nest((*indices, place))
-
-        emit_loop(state, extent, body, loc)
-
-    nest(())
+    nest(state, sizes, store_one, loc, backward=backward)
 
 
-def _is_backward(target: Slab, row: Row, loc: Location) -> bool:
-    """Return whether the items are stored from the last to the first, as what is read has moved towards the start."""
+def _order(target: Slab, row: Row) -> int | None:
+    """Return in which direction each item is read before it is stored, -1 from the last to the first; None of none."""
     same = [slab for slab in row.reads if slab.tensor == target.tensor and not _are_apart(target, slab)]
-    moves = {_moved(target, slab) for slab in same}
+    moves = {None if slab.anywhere else _moved(target, slab) for slab in same}
     if moves <= {0} or (moves <= {0, 1} and len(target.along) == 1):
-        return False
-    if moves <= {0, -1} and len(target.along) == 1:
-        return True
-    name = target.tensor.name
-    message = f"`{name}` is stored into while its items are read at other places"
-    raise unsupported(message, loc, f"store into another tensor, and copy that into `{name}` afterwards")
+        return 1
+    return -1 if moves <= {0, -1} and len(target.along) == 1 else None
 
 
 def _are_apart(target: Slab, source: Slab) -> bool:

@@ -45,15 +45,15 @@ from brickwork.frontend.lowering_state import (
     Returning,
     State,
     Together,
-    Variable,
     describe,
 )
-from brickwork.frontend.name_binding import assign_name, complex_in, demand_complex
-from brickwork.frontend.optional_numbers import demand, named_if, note_met, present_if
+from brickwork.frontend.name_binding import assign_name, demand_complex_where_branches_meet
+from brickwork.frontend.optional_numbers import demand_where_branches_meet, named_if, note_met, present_if
 from brickwork.frontend.parts import as_record, binary_number, binary_operand, item_of, store_item
 from brickwork.frontend.raised import only_raise
+from brickwork.frontend.row_arrays import demand_array, is_part, note_change
 from brickwork.frontend.row_forms import is_sliced, spelled_out
-from brickwork.frontend.rows import combined, is_of_rows, row_of, slab_of, store_row
+from brickwork.frontend.rows import combined, is_of_rows, part_of_slab, row_of, slab_of, store_row
 from brickwork.frontend.rules import REFUSED_STATEMENTS, error, unassigned, unsupported
 from brickwork.frontend.tensor_rebinding import restore
 from brickwork.frontend.typing import (
@@ -63,10 +63,8 @@ from brickwork.frontend.typing import (
     Record,
     Row,
     Slab,
-    Value,
     View,
     form_of,
-    is_none,
     numbers_of,
 )
 from brickwork.ir.build import add, integer, read
@@ -294,13 +292,22 @@ def _delete(state: State, frame: Frame, node: ast.Delete) -> None:
 def _part(state: State, frame: Frame, target: ast.Subscript) -> View | Slab:
     """Return what is stored into: an element, a row of a list, or a part of a tensor."""
     loc = frame.loc(target)
+    row = operand(state, frame, target.value) if isinstance(target.value, ast.Name) else None
+    if isinstance(row, Row) and isinstance(target.value, ast.Name) and not row.view:
+        demand_array(state, (frame.path, target.value.id))
+    if isinstance(row, Row) and row.view:
+        bounds = slice_operands(state, frame, spelled_out(target, row.rank))
+        note_change(state, row.reads[0].tensor, loc)
+        return part_of_slab(state, row.reads[0], bounds, loc)
     if is_sliced(target):
         owner, position = _owner(state, frame, target.value), len(state.block)
         if isinstance(owner, View) and owner.tensor not in state.lists:
             target = spelled_out(target, owner.rank)
             bounds = slice_operands(state, frame, target)
+            note_change(state, owner.tensor, loc)
             return slab_of(state, kept_place(state, owner, position), bounds, loc)
     place = _place(state, frame, target)
+    note_change(state, place.tensor, loc)
     return place if not place.rank or place.tensor in state.lists else slab_of(state, place, (), loc)
 
 
@@ -348,6 +355,9 @@ def _augmented(state: State, frame: Frame, node: ast.AugAssign, loc: Location) -
     if isinstance(node.target, ast.Name):
         before = state.lookup(frame, node.target.id, loc)
         _refuse_shared(state, before, loc)
+        if is_part(before, state) and (isinstance(before, View) or before.view):
+            _update_part(state, frame, node, before)
+            return
         if isinstance(node.op, ast.Add):
             let_grow(state, before)
             if isinstance(before, Grown):
@@ -373,6 +383,19 @@ def _augmented(state: State, frame: Frame, node: ast.AugAssign, loc: Location) -
         store(state, kept_place(state, view, position), combined, loc)
     else:
         raise _unassigned(state, frame, node.target)
+
+
+def _update_part(state: State, frame: Frame, node: ast.AugAssign, part: View | Row) -> None:
+    """Lower `row += y` of a part of a tensor: it is stored into."""
+    loc = frame.loc(node)
+    slab = slab_of(state, part, (), loc) if isinstance(part, View) else part.reads[0]
+    if slab.tensor in state.constant:
+        name = ast.unparse(node.target)
+        message = f"`{name}` is a part of `{slab.tensor.name}`, which would be changed in place"
+        advice = f"make a new row, `{name} = {name} + ...`; where the change is meant, index it: `{name}[:] += ...`"
+        raise unsupported(message, loc, advice)
+    note_change(state, slab.tensor, loc)
+    store_row(state, slab, _combine(state, frame, node, row_of(state, slab, loc)), store, loc)
 
 
 def _refuse_shared(state: State, before: Operand, loc: Location) -> None:
@@ -465,6 +488,7 @@ def _branches(
     """Lower alternatives; afterwards is assigned what every one that goes on has assigned."""
     assigned, bindings = set(state.assigned), dict(frame.bindings)
     frame.branches += 1
+    state.branch_places.append(((frame.path, len(state.loops)), state.block, len(state.block)))
     results: list[tuple[Statement, ...]] = []
     ends: list[bool] = []
     after: list[tuple[set[Key], dict[str, Binding]]] = []
@@ -483,37 +507,17 @@ def _branches(
             after.append((state.assigned, frame.bindings))
             left.append(state.present)
     frame.branches -= 1
+    state.branch_places.pop()
     state.present = set[Expression].intersection(*left) if left else present
-    _demand_optional(state, frame, [item[1] for item in after])
-    _demand_complex(state, frame, [item[1] for item in after])
+    demand_where_branches_meet(state, frame, [item[1] for item in after])
+    demand_complex_where_branches_meet(state, frame, [item[1] for item in after])
     state.assigned = set[Key].intersection(*(item[0] for item in after)) if after else assigned
     frame.bindings = _common(bindings, [item[1] for item in after])
     for name in set[str].intersection(*(set(item[1]) for item in after)) - set(frame.bindings) if after else ():
-        state.either |= (
-            {name} if all(isinstance(item[1][name], Items | View | Together | Row) for item in after) else set()
-        )
+        found = [item[1][name] for item in after]
+        if all(isinstance(item, Items | View | Together | Row) for item in found):
+            state.either[name] = all(is_part(item, state) for item in found)
     return results, ends
-
-
-def _demand_optional(state: State, frame: Frame, after: Sequence[dict[str, Binding]]) -> None:
-    """Begin again where a name is None after one branch and a number after another."""
-    for name in {name for each in after for name, found in each.items() if _is_plain_none(found)}:
-        for found in (each.get(name) for each in after):
-            if isinstance(found, Variable):
-                demand(state, (frame.path, name), Value(read(state.variable(found.key))))
-            elif isinstance(found, Together):
-                demand(state, (frame.path, name), found.latest)
-
-
-def _demand_complex(state: State, frame: Frame, after: Sequence[dict[str, Binding]]) -> None:
-    """Begin again where a name is a real number after one branch and a complex one after another."""
-    for name in {name for each in after for name, found in each.items() if is_complex(complex_in(found))}:
-        if any(isinstance(each.get(name), Variable | Value) for each in after):
-            demand_complex(state, (frame.path, name))
-
-
-def _is_plain_none(found: Binding) -> bool:
-    return not isinstance(found, Variable | Together) and is_none(found)
 
 
 def _common(before: dict[str, Binding], after: list[dict[str, Binding]]) -> dict[str, Binding]:

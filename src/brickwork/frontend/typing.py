@@ -142,6 +142,8 @@ class Slab:
 
     tensor: Tensor
     axes: tuple[Expression | Along, ...]
+    anywhere: bool = False
+    """Whether each item is computed of all of it."""
 
     @property
     def along(self) -> tuple[Along, ...]:
@@ -151,11 +153,16 @@ class Slab:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Row:
-    """A formula for each item of a part of a tensor: its sizes, the item at some indices, and what it reads."""
+    """A formula for each item of a part of a tensor: its sizes, the item at some indices, and what it reads.
+
+    `view`: it is such a part itself. `dear`: an item is computed by a loop, and should be computed once.
+    """
 
     sizes: tuple[Expression, ...]
     item: Callable[[tuple[Expression, ...]], Value | Record]
     reads: tuple[Slab, ...]
+    view: bool = False
+    dear: bool = False
 
     @property
     def rank(self) -> int:

@@ -65,6 +65,16 @@ def root_of_sum(value: Real) -> Real:
     return value if value == 0 else sqrt(value)
 
 
+def same(value: Real) -> Real:
+    """Return a number itself: of rows it makes new ones, as `clone` does."""
+    return value
+
+
+def is_own(function: object) -> bool:
+    """Return whether this is a function of brickwork's own that is computed item by item where it is given rows."""
+    return function is root_of_sum or function is same
+
+
 def rsqrt(input: Real) -> Real:
     """Return 1 / sqrt(x)."""
     return 1.0 / sqrt(input)

@@ -4,6 +4,7 @@
     w = []: w.append(...), w.pop(), w[-1]                   for t: w[i, j] = (w[i, j] * 2 + x[t, j]) % 5
     numbers of the host part as bounds and factors          w = x[i] * 2 % 5: w[j], sum(w), w[1:]
     for j: if i + j >= n: break                             for j: if x[j] < x[k]: k = j
+    w = (w * 2 + x[t]) % 5: rows that change
 
 One of them is added to one program in five.
 """
@@ -207,6 +208,39 @@ def _rows(writer: Writer) -> None:
     writer.close(len(inner))
 
 
+def _row_states(writer: Writer) -> None:
+    """Rows that steps in time change: all items at once, with names for those of the step before."""
+    scope, pick, chance = writer.scope, writer.scope.pick, writer.scope.chance
+    target = some(writer, 1, 2, written=True)
+    sources = [array for array in scope.arrays if len(array.sizes) == 2 and not array.indices]
+    source, name = pick(sources or scope.arrays), f"w{next(writer.numbers)}"
+    if len(source.sizes) != 2:
+        return
+    size = source.sizes[1]
+    kind = pick(("zeros", "ones"))
+    writer.line(f"{name} = torch.{kind}({source.name}.shape[1], dtype=torch.{_dtype(writer)})")
+    time = over(writer, source.sizes[0])
+    row = f"{source.name}[{time.text}]"
+    keeps = chance(0.3)
+    if keeps:
+        writer.line(f"{name}b = {name}")
+    step = pick(("1", "2", time.text, f"{name}.sum()", f"{row}[:1].sum()"))
+    if chance(0.3):
+        writer.line(f"if {time.text} % 2 == {pick('01')}:")
+        writer.line(f"    {name} = {row} % {pick('34')}")
+    writer.line(f"{name} = ({name} * {pick('23')} {pick('+-')} {row} % 3 - {step}) % 5")
+    if keeps:
+        writer.line(f"{name} = ({name} + {name}b) % 7")
+    if chance(0.3):
+        writer.line(f"{name} = ({name} + {name}.{pick(('amax', 'sum'))}(0, keepdim=True)) % 7")
+    item = over(writer, size)
+    writer.line(f"s = (s * 2 + {name}[{item.text}]) % 7")
+    writer.close(2)
+    inner = [over(writer, each) for each in target.sizes]
+    writer.guarded(f"{element(writer, target, inner)} {pick(('=', '+='))} s % 7")
+    writer.close(len(inner))
+
+
 def _ended(writer: Writer) -> None:
     """Loops that begin by leaving at some index, counts of short integers, and places of extremes without these."""
     scope, pick, chance = writer.scope, writer.scope.pick, writer.scope.chance
@@ -237,5 +271,5 @@ def _ended(writer: Writer) -> None:
 
 
 _NESTS: tuple[Callable[[Writer], None], ...] = (
-    *(_scratch, _counted, _grown, _states, _scattered, _host_numbers, _rows, _ended),
+    *(_scratch, _counted, _grown, _states, _scattered, _host_numbers, _rows, _row_states, _ended),
 )

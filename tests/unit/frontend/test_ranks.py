@@ -56,7 +56,7 @@ def of_elements(x: torch.Tensor, out: torch.Tensor) -> None:
     ("function", "host"),
     [
         (indexed_twice, "python"),
-        (result_indexed, "python"),
+        (result_indexed, "native"),
         (summed, "native"),
         (without_formula, "python"),
         (of_elements, "native"),

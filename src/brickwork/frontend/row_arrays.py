@@ -1,0 +1,257 @@
+"""Rows that are kept in arrays: those that change from iteration to iteration, and those that are dear to compute.
+
+    h = a * h + x[t]                  `h` is an array, and each item of it is stored
+    s = torch.softmax(w @ x[i], 0)    what `w @ x[i]` gives is stored once, and read three times
+
+A row is a formula for its items. In an array it has the values that it had when Python would compute them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import TypeGuard
+
+from brickwork.diagnostics.location import Location
+from brickwork.frontend.indexing import element, load, numeric
+from brickwork.frontend.lowering_state import (
+    ITEM_BYTES,
+    LARGEST,
+    Frame,
+    Key,
+    ListDemanded,
+    LoopLevel,
+    RowArray,
+    State,
+    describe,
+)
+from brickwork.frontend.plain_loops import emit_loop
+from brickwork.frontend.rules import unsupported
+from brickwork.frontend.typing import Along, Record, Row, Slab, Value, View
+from brickwork.ir.build import apply, cast, integer, size, sub
+from brickwork.ir.nodes import Constant, Expression, FailureKind, Local, Statement, Store, Tensor, TensorType
+from brickwork.records import dataclass
+
+
+def array_of(
+    state: State, key: Key, name: str, sizes: Sequence[Expression], place: tuple[list[Statement], int], loc: Location
+) -> Tensor | None:
+    """Declare an array of the type that is known for `key`; None where the host does not know how long it is.
+
+    In a loop one of known sizes is a `Local`, which stands at `place`; any other is scratch memory of the host's.
+    """
+    rank = len(sizes)
+    kind = TensorType(state.types[key].dtype, rank, contiguous=True, unit_axis=rank - 1)
+    known = tuple(int(size.value) for size in sizes if isinstance(size, Constant))
+    if len(known) == rank and (state.loops or state.allocate is None):
+        state.numbers += 1
+        tensor = Tensor(name, state.numbers, kind, known)
+        if prod(known) * ITEM_BYTES > LARGEST:
+            message = f"a list of {prod(known)} items in a loop takes more than {LARGEST // 1024} KiB an iteration"
+            raise unsupported(message, loc, "make it before the loop, or use a tensor")
+        if not state.ended:
+            block, position = place
+            block.insert(position, Local(tensor=tensor, loc=loc))
+        return tensor
+    if state.allocate is None or not all(map(state.is_host, sizes)):
+        return None
+    if any(level.claimed for level in state.loops):
+        message = "a list whose length is known only at run time, inside `prange`"
+        raise unsupported(message, loc, "use a tensor with a row for each iteration")
+    return state.allocate(name, kind, tuple(sizes), loc)
+
+
+def is_part(found: object, state: State) -> TypeGuard[Row | View]:
+    """Return whether an operand is a row, or a tensor with axes left."""
+    return isinstance(found, Row) or (isinstance(found, View) and found.rank > 0 and found.tensor not in state.lists)
+
+
+def is_row_array(state: State, tensor: Tensor) -> bool:
+    """Return whether a tensor holds the rows of a name."""
+    return any(array.tensor == tensor for array in state.row_arrays.values())
+
+
+def _sizes(found: Row | View) -> tuple[Expression, ...]:
+    if isinstance(found, Row):
+        return found.sizes
+    return tuple(size(found.tensor, axis) for axis in range(len(found.indices), found.tensor.type.axes))
+
+
+def _item(state: State, found: Row | View, indices: tuple[Expression, ...], loc: Location) -> Value | Record:
+    if isinstance(found, Row):
+        return found.item(indices)
+    return numeric(state, load(state, View(found.tensor, (*found.indices, *indices), indexed=True), loc), loc)
+
+
+@dataclass(slots=True)
+class Filling:
+    """An array that is made when its first item is stored: its type is known then. A `Local` stands at `place`."""
+
+    state: State
+    key: Key
+    name: str
+    place: tuple[list[Statement], int]
+    loc: Location
+    tensor: Tensor | None = None
+
+    @property
+    def made(self) -> Tensor:
+        """The array."""
+        if self.tensor is None:
+            raise RuntimeError("an array without items")
+        return self.tensor
+
+    def store(self, sizes: Sequence[Expression], indices: tuple[Expression, ...], item: Value | Record) -> None:
+        """Store an item of an array of these sizes."""
+        state, loc = self.state, self.loc
+        if not isinstance(item, Value):
+            raise unsupported(f"a row of {describe(item)}s that is kept", loc, "write a loop over its items")
+        state.widen(self.key, item.type, self.name, loc)
+        if self.tensor is None:
+            self.tensor = array_of(state, self.key, self.name, sizes, self.place, loc)
+            if self.tensor is None:
+                message = "a part of a tensor is kept, and its length depends on what the loops compute"
+                raise unsupported(message, loc, "make a list of it, `[v for v in ...]`, or store into another tensor")
+            state.weak |= {self.tensor} if state.types[self.key].weak else set()
+        value = cast(item.expression, self.tensor.type.dtype, loc)
+        state.emit(Store(tensor=self.tensor, indices=indices, value=value, access=state.access(), loc=loc))
+
+
+def kept_row(
+    state: State,
+    found: Row | View,
+    key: Key,
+    name: str,
+    loc: Location,
+    place: tuple[list[Statement], int] | None = None,
+) -> View:
+    """Return a row in an array of its own, computed now."""
+    sizes = [state.fix(each, "length") for each in _sizes(found)]
+    array = Filling(state, key, name, place or (state.block, len(state.block)), loc)
+    nest(state, sizes, lambda indices: array.store(sizes, indices, _item(state, found, indices, loc)), loc)
+    return View(array.made)
+
+
+def nest(
+    state: State,
+    sizes: Sequence[Expression],
+    body: Callable[[tuple[Expression, ...]], None],
+    loc: Location,
+    *,
+    indices: tuple[Expression, ...] = (),
+    backward: bool = False,
+) -> None:
+    """Emit loops over all places of an array; `backward`: from the last ones on."""
+    if len(indices) == len(sizes):
+        body(indices)
+        return
+    extent = sizes[len(indices)]
+
+    def inner(turn: Expression) -> None:
+        place = sub(sub(extent, integer(1, loc), loc), turn, loc) if backward else turn
+        state.nonnegative.add(place)
+        nest(state, sizes, body, loc, indices=(*indices, place), backward=backward)
+
+    emit_loop(state, extent, inner, loc)
+
+
+# ---------------------------------------------------------------- names
+
+
+def demand_array(state: State, key: Key) -> None:
+    """Begin again with a name, or a place, whose rows are kept in an array, if they are not yet."""
+    if key not in state.rows:
+        state.rows.add(key)
+        raise ListDemanded
+
+
+def bind_array(state: State, frame: Frame, name: str, found: Row | View, loc: Location) -> None:
+    """Let a name whose rows are kept stand for another row: its items are stored."""
+    key, levels = (frame.path, name), [*state.loops]
+    with state.in_kernel():
+        sizes, known = tuple(state.fix(each, "length") for each in _sizes(found)), state.row_arrays.get(key)
+        is_same = known is not None and (sizes == known.sizes or frame.branches > 0)
+        if known is None or not _is_within(levels, known.levels) or (len(levels) == len(known.levels) and not is_same):
+            tensor = _first(state, frame, key, name, found, loc)
+            state.row_arrays[key] = RowArray(tensor, sizes, levels)
+        else:
+            tensor = known.tensor
+            _overwrite(state, key, known, found, sizes, loc)
+    frame.bindings[name] = View(tensor)
+    _note_source(state, tensor, found, loc)
+
+
+def _is_within(levels: Sequence[LoopLevel], outer: Sequence[LoopLevel]) -> bool:
+    return len(levels) >= len(outer) and all(one is other for one, other in zip(levels, outer, strict=False))
+
+
+def _first(state: State, frame: Frame, key: Key, name: str, found: Row | View, loc: Location) -> Tensor:
+    """Return the array that a name begins with: a tensor that the host has just made for it, else a new one."""
+    if isinstance(found, View) and not found.indices and found.tensor in state.made:
+        state.made.discard(found.tensor)
+        kind = element(state, found, (integer(0),) * found.rank, loc).type
+        state.widen(key, kind, name, loc)
+        if state.types[key].dtype is found.tensor.type.dtype and not found.tensor.type.pairs:
+            return found.tensor
+    places = (each[1:] for each in state.branch_places if each[0] == (frame.path, len(state.loops)))
+    return kept_row(state, found, key, name, loc, next(places, None) if frame.branches else None).tensor
+
+
+def _overwrite(
+    state: State, key: Key, known: RowArray, found: Row | View, sizes: Sequence[Expression], loc: Location
+) -> None:
+    """Store the items of a row into an array; they are computed before, where they are made of others of its items."""
+    tensor, name = known.tensor, key[1]
+    if len(sizes) != tensor.type.axes:
+        message = f"`{name}` is {describe(View(tensor))}, and gets {describe(found)}"
+        raise unsupported(message, loc, "use another name")
+    for axis, (given, own) in enumerate(zip(sizes, known.sizes, strict=True)):
+        extent = size(tensor, axis, loc)
+        if given not in (own, extent):
+            same = apply("eq", extent, given, loc=loc)
+            state.check(same, FailureKind.RUNTIME, f"'{name}' of {{0}} items gets {{1}}", (extent, given), loc)
+    reads = found.reads if isinstance(found, Row) else ()
+    if any(slab.tensor == tensor and (slab.anywhere or not is_all(slab)) for slab in reads):
+        found = kept_row(state, found, key, name, loc)
+
+    array = Filling(state, key, name, (state.block, len(state.block)), loc, tensor)
+    extents = [size(tensor, axis, loc) for axis in range(len(sizes))]
+    nest(state, extents, lambda indices: array.store(extents, indices, _item(state, found, indices, loc)), loc)
+
+
+def is_all(slab: Slab) -> bool:
+    """Return whether a part of a tensor is all of it, in order."""
+    zero = integer(0)
+    return all(
+        isinstance(axis, Along) and axis.start == zero and axis.step == 1 and axis.size == size(slab.tensor, number)
+        for number, axis in enumerate(slab.axes)
+    )
+
+
+def _note_source(state: State, tensor: Tensor, found: Row | View, loc: Location) -> None:
+    """Note whose elements the name would share in Python: those may not change as long as the copy is read."""
+    if isinstance(found, Row) and not found.view:
+        return
+    source = whole_row(found) if isinstance(found, View) else found
+    owner = source.reads[0].tensor
+    if owner != tensor:
+        state.shared |= {tensor, owner}
+        state.held.append((state.block, len(state.block), source, loc, None))
+
+
+def part_of(state: State, view: View, sizes: tuple[Expression, ...], loc: Location) -> Row:
+    """Return the row that an array of these sizes holds."""
+    return Row(sizes, lambda indices: _item(state, view, indices, loc), whole_row(view).reads, view=True)
+
+
+def whole_row(view: View) -> Row:
+    """Return what of a tensor is left, as what is read."""
+    extents = range(len(view.indices), view.tensor.type.axes)
+    slab = Slab(view.tensor, (*view.indices, *(Along(integer(0), size(view.tensor, axis)) for axis in extents)))
+    return Row(_sizes(view), lambda _: Value(integer(0)), (slab,), view=True)
+
+
+def note_change(state: State, tensor: Tensor, loc: Location) -> None:
+    """Note that items of an array are stored into."""
+    if is_row_array(state, tensor):
+        state.changed_in_place.setdefault(tensor, loc)
