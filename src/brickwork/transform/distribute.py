@@ -211,7 +211,6 @@ class _Cutter:
         return is_independent(replace(statement, body=part), loop, self.facts, self.live.get(statement.index, NONE))
 
 
-@legality
 def is_independent(part: For, loop: Loop, facts: Facts, live: frozenset[Symbol]) -> bool:
     """Whether a part of a loop, after which some variables are read, could run in parallel."""
     _, carried = scalar_verdict(part, live)

@@ -28,7 +28,6 @@ from brickwork.ir import build
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Assign, Block, Constant, Expression, For, Launch, Statement, Symbol
 from brickwork.ir.walk import assigned_symbols, read_symbols, statements
-from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.distribute import is_independent, may_have_parts
@@ -184,15 +183,14 @@ class _Cutter(NestCutter):
                 free.append(free_part)
         return result
 
-    @legality
     def is_free_part(self, loop: For, part: Block, before: Block, after: Block) -> bool:
         """Whether iterations of a part of a loop, which is given what earlier parts assign, are independent.
 
-        What it passes from one iteration to the next is no sum that other parts read on the way.
+        What it passes from one iteration to the next is no sum that later parts read on the way.
         """
         live = live_before(part, NONE)
         given = live & assigned_symbols(before)
-        if (live - given) & assigned_symbols(part) & read_symbols((*before, *after)):
+        if (live - given) & assigned_symbols(part) & read_symbols(after):
             return False
         ahead = sorted(given, key=lambda item: item.number)
         first = tuple(Assign(symbol=item, value=build.constant(0, item.dtype)) for item in ahead)

@@ -137,6 +137,34 @@ def resampled(w: Tensor) -> tuple[Tensor, Tensor]:
     return at, sums
 
 
+def read_before(x: Tensor) -> Tensor:
+    """Read an element before a loop changes it, and use it in the loop after that."""
+    out = torch.empty_like(x)
+    for c in range(x.shape[1]):
+        first = x[0, c]
+        for n in range(x.shape[0]):
+            x[n, c] = x[n, c] * 2.0
+        for n in range(x.shape[0]):
+            out[n, c] = x[n, c] - first
+    return out
+
+
+def in_branches(x: Tensor) -> Tensor:
+    """Give a variable its value in one of two branches."""
+    out = torch.empty_like(x)
+    for c in range(x.shape[1]):
+        s = 0.0
+        for n in range(x.shape[0]):
+            s += x[n, c]
+        if s > 3.0:
+            scale = s
+        else:
+            scale = 2.0 - s
+        for n in range(x.shape[0]):
+            out[n, c] = x[n, c] * scale
+    return out
+
+
 ROWS, CUBE = numbers(3, 5), numbers(2, 3, 4)
 
 
@@ -148,6 +176,8 @@ ROWS, CUBE = numbers(3, 5), numbers(2, 3, 4)
         (peaks, (ROWS,), 2, [("value_kept", 2)]),
         (from_one, (ROWS, numbers(5)), 2, [("s_kept", 2)]),
         (resampled, (ROWS,), 2, [("total_kept", 1)]),
+        (read_before, (ROWS,), 2, [("first_kept", 1)]),
+        (in_branches, (ROWS,), 2, [("scale_kept", 1)]),
     ],
 )
 def test_parts_have_nests_of_their_own(
