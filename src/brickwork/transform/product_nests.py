@@ -159,7 +159,7 @@ def _product_nest(block: Block, known: Mapping[Symbol, Expression]) -> _ProductN
                 asked, found = substitute(condition, values), _product_nest(then, values)
                 if found is None or not is_simple(asked):
                     return None
-                return replace(found, conditions=(asked, *found.conditions), parted=found.parted or bool(found.loops))
+                return replace(found, conditions=(asked, *found.conditions), parted=bool(found.loops))
             case For(start=start, stop=stop, body=body) if place + 1 == len(block):
                 loop = replace(statement, start=substitute(start, values), stop=substitute(stop, values))
                 found = _product_nest(body, values) if is_simple(loop.start) and is_simple(loop.stop) else None

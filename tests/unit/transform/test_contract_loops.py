@@ -456,7 +456,44 @@ def the_other_branch_has_a_loop(a: Tensor, b: Tensor, y: Tensor) -> None:
                     y[i, j] += b[k, j]
 
 
+def the_sum_is_scaled_and_read_behind(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 2.0
+            if j <= i:
+                s = 0.0
+                for k in range(N):
+                    s += a[i, k] * b[k, j]
+                s = 2.0 * s
+            y[i, j] = s
+
+
+def what_is_asked_is_assigned_first(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        t = 1.0
+        for j in range(N):
+            if t > 0.0:
+                t = 1.0 - j
+                s = 0.0
+                for k in range(N):
+                    s += a[i, k] * b[k, j]
+                y[i, j] = s
+
+
+def something_is_repeated(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            if j <= i:
+                s = 8.0
+                while s > 1.0:
+                    s = s / 2.0
+                y[i, j] = s
+
+
 CLOSED = [
+    the_sum_is_scaled_and_read_behind,
+    what_is_asked_is_assigned_first,
+    something_is_repeated,
     the_other_branch_reads_the_sum,
     the_sum_is_read_behind,
     elements_that_are_asked_change,

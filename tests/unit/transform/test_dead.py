@@ -147,6 +147,14 @@ def taken_once_inside(x: torch.Tensor, y: torch.Tensor, at: torch.Tensor, n: int
                 p = 0.0
 
 
+def asked_the_other_way(x: torch.Tensor, y: torch.Tensor, at: torch.Tensor, n: int) -> None:
+    p = 2.0
+    for i in range(x.shape[0]):
+        if n == i:
+            y[i] += p
+            p = 0.0
+
+
 def read_behind(x: torch.Tensor, y: torch.Tensor, at: torch.Tensor, n: int) -> None:
     p = 2.0
     for i in range(x.shape[0]):
@@ -228,6 +236,51 @@ def elements_that_are_asked_change(x: torch.Tensor, y: torch.Tensor, at: torch.T
             at[0] = i + 1
 
 
+def what_is_asked_jumps(x: torch.Tensor, y: torch.Tensor, at: torch.Tensor, n: int) -> None:
+    p = 2.0
+    m = 1
+    for i in range(x.shape[0]):
+        if i == m:
+            y[i] += p
+            p = 0.0
+        m = m * 3 % 5
+
+
+def what_is_added_jumps(x: torch.Tensor, y: torch.Tensor, at: torch.Tensor, n: int) -> None:
+    p = 2.0
+    m = 1
+    for i in range(x.shape[0]):
+        if i + m == n + 3:
+            y[i] += p
+            p = 0.0
+        m = m * 3 % 5
+
+
+def the_index_by_one(x: torch.Tensor, y: torch.Tensor, at: torch.Tensor, n: int) -> None:
+    p = 2.0
+    for i in range(x.shape[0]):
+        if i == i * n:
+            y[i] += p
+            p = 0.0
+
+
+def elements_that_are_added_change(x: torch.Tensor, y: torch.Tensor, at: torch.Tensor, n: int) -> None:
+    p = 2.0
+    for i in range(x.shape[0]):
+        if i + at[0] == n + 1:
+            y[i] += p
+            p = 0.0
+            at[0] = n - i
+
+
+def below_an_index(x: torch.Tensor, y: torch.Tensor, at: torch.Tensor, n: int) -> None:
+    p = 2.0
+    for i in range(x.shape[0]):
+        if i > n:
+            y[i] += p
+            p = 0.0
+
+
 def either_or(x: torch.Tensor, y: torch.Tensor, at: torch.Tensor, n: int) -> None:
     p = 2.0
     for i in range(x.shape[0]):
@@ -236,10 +289,11 @@ def either_or(x: torch.Tensor, y: torch.Tensor, at: torch.Tensor, n: int) -> Non
             p = 0.0
 
 
-ONCE = [taken_once, taken_once_inside]
+ONCE = [taken_once, taken_once_inside, asked_the_other_way]
 MORE = [
     *(read_behind, read_beside, taken_again, of_an_inner_loop, half_an_index, an_index_that_is_added_twice),
     *(what_is_asked_moves, what_is_added_moves, elements_that_are_asked_change, either_or),
+    *(what_is_asked_jumps, what_is_added_jumps, the_index_by_one, elements_that_are_added_change, below_an_index),
 ]
 
 

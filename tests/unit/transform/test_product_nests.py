@@ -89,7 +89,15 @@ def sums_of_blocks(x: Tensor, w: Tensor, y: Tensor) -> None:
                 y[i, j] += s
 
 
-PERFECT = [taps, conditions_in_all_places, a_factor_is_read_before, sums_of_blocks]
+def some_rows(x: Tensor, w: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        if i != 2:
+            for j in range(w.shape[2]):
+                for k in range(x.shape[1]):
+                    y[i, j] += x[i, k] * w[0, k, j]
+
+
+PERFECT = [some_rows, taps, conditions_in_all_places, a_factor_is_read_before, sums_of_blocks]
 
 
 @pytest.mark.parametrize("function", PERFECT, ids=lambda item: item.__name__)
@@ -237,7 +245,61 @@ def something_follows(x: Tensor, w: Tensor, y: Tensor) -> None:
             y[i, 0] = 2.0
 
 
+def a_loop_is_followed(x: Tensor, w: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        for t in range(3):
+            last = i + t
+            for j in range(w.shape[2]):
+                for k in range(x.shape[1]):
+                    y[i, j] += x[i, k] * w[t, k, j] * last
+            y[i, 0] = 2.0
+
+
+def a_store_is_followed(x: Tensor, w: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        for t in range(3):
+            if t != i:
+                for j in range(w.shape[2]):
+                    for k in range(x.shape[1]):
+                        y[i, j] += x[i, k] * w[t, k, j]
+                        y[i, 0] = 2.0
+
+
+def plain(x: Tensor, w: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        for k in range(x.shape[1]):
+            for j in range(w.shape[2]):
+                y[i, j] += x[i, k] * w[0, k, j]
+
+
+def plain_with_terms_inside(x: Tensor, w: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        for j in range(w.shape[2]):
+            for k in range(x.shape[1]):
+                y[i, j] += x[i, k] * w[0, k, j]
+
+
+def elements_say_where_a_loop_begins(x: Tensor, w: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        for t in range(3):
+            if t != i:
+                for j in range(int(w[t, 0, 0]), w.shape[2]):
+                    for k in range(x.shape[1]):
+                        y[i, j] += x[i, k] * w[t, k, j]
+
+
+def elements_say_where_a_loop_ends(x: Tensor, w: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        for t in range(3):
+            if t != i:
+                for j in range(w.shape[2]):
+                    for k in range(int(w[t, 0, 0]) % 4):
+                        y[i, j] += x[i, k] * w[t, k, j]
+
+
 STAY = [
+    *(a_loop_is_followed, a_store_is_followed, plain, plain_with_terms_inside),
+    *(elements_say_where_a_loop_begins, elements_say_where_a_loop_ends),
     *(nothing_is_in_the_way, elements_are_asked, a_factor_may_not_be_there, a_factor_may_be_read_for_nothing),
     *(a_partial_factor_may_be_read_for_nothing, another_start, another_sum, the_element_is_read),
     *(the_result_is_a_factor, a_place_is_counted, a_place_is_read_later, another_branch, something_follows),

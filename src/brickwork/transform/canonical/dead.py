@@ -22,7 +22,6 @@ from dataclasses import field, replace
 from typing import TypeAlias, TypeVar
 
 from brickwork.ir import build
-from brickwork.ir.dtypes import INT64
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Allocate,
@@ -192,7 +191,7 @@ def _asked(block: Block, values: Mapping[Symbol, Expression]) -> Iterator[tuple[
 def _holds_once(condition: Expression, loop: For) -> bool:
     """Whether a condition is that what goes along with a loop's index is something that stays as it is in the loop."""
     match condition:
-        case Apply(operator=operator, operands=(left, right)) if operator.name == "eq" and left.dtype is INT64:
+        case Apply(operator=operator, operands=(left, right)) if operator.name == "eq":
             found, fixed = effects(loop.body), {loop.index} | assigned_symbols(loop.body)
             stored = {tensor.type.dtype for tensor in found.changes}
             return any(
