@@ -332,7 +332,7 @@ def _steps(writer: Writer) -> None:
 
 
 def _histogram(writer: Writer) -> None:
-    """Updates of elements or rows whose places are data."""
+    """Updates of elements or rows whose places are data, of what may take long to compute."""
     pick = writer.scope.pick
     target, source, data = some(writer, 1, 2, written=True), some(writer, 1, 2), some(writer, 1)
     outer = over(writer, data.sizes[0])
@@ -343,7 +343,7 @@ def _histogram(writer: Writer) -> None:
     own = f"{target.name}[{', '.join([kept(writer.scope, place, size), *(item.text for item in inner)])}]"
     if len(target.sizes) > 2:
         own = element(writer, target, [outer, *inner])
-    value = pick(("1", "1", element(writer, source, [outer, *inner]), "s", "2"))
+    value = pick(("1", "1", element(writer, source, [outer, *inner]), "s", writer.phrases.number(3)))
     form = pick(("{0} += {1}", "{0} += {1}", "{0} = max({0}, {1})", "{0} = {0} + {1}", "{0} -= {1}", "{0} = {1}"))
     writer.guarded(form.format(own, value))
     writer.close(1 + len(inner))
