@@ -47,7 +47,6 @@ Values: TypeAlias = Mapping[Symbol, Expression]
 """What variables stand for, made of those that did not change since."""
 
 
-@legality
 def _with_windows(
     block: Block, analysis: Analysis, unknown: frozenset[Symbol], values: Values = MappingProxyType({})
 ) -> Block:

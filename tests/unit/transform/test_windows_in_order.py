@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from brickwork.analysis.analyse import analyse
+from brickwork.analysis.atomic_updates import find_updates
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Block, For, If, Kernel, Program
 from brickwork.ir.walk import walk
@@ -57,21 +58,31 @@ def one_side(x: Tensor, p: Tensor) -> None:
     for t in range(p.shape[0]):
         n = p[t, 0]
         for i in range(1, min(n, x.shape[0] - 1)):
-            x[i, 1] += x[0, t]
+            x[i, 1] = x[i, 1] * 0.5 + x[0, t]
 
 
 def not_clipped(x: Tensor, p: Tensor) -> None:
     for t in range(4):
         n = p[t, 0]
         for i in range(max(0, n), n + 1):
-            x[i % 6, 2] = 1.0 + t + i
+            if i < x.shape[0]:
+                x[i, 2] = x[i, 2] * 0.5 + t + i
 
 
 def clipped_to_elements(x: Tensor, p: Tensor) -> None:
     for t in range(4):
         n = p[t, 0]
         for i in range(max(0, n), min(p[t, 1], n + 2)):
-            x[i % 6, 2] = 1.0 + t
+            if i < x.shape[0]:
+                x[i, 2] = x[i, 2] * 0.5 + t
+
+
+def begins_anywhere(x: Tensor, p: Tensor) -> None:
+    for t in range(4):
+        n = p[t, 0]
+        for i in range(n, min(x.shape[0], n + 2)):
+            if i >= 0:
+                x[i, 2] = x[i, 2] * 0.5 + t
 
 
 def the_host_knows(x: Tensor, p: Tensor) -> None:
@@ -103,6 +114,83 @@ def a_sum(x: Tensor, p: Tensor) -> None:
         x[0, t] = total
 
 
+def whole_rows(x: Tensor, p: Tensor) -> None:
+    for t in range(4):
+        n = p[t, 0]
+        for i in range(max(0, n - 1), min(x.shape[0], n + 2)):
+            for j in range(x.shape[1]):
+                if x[i, j] > 4:
+                    x[i, j] -= 1.5
+                x[i, j] = x[i, j] * 0.5 + t
+
+
+def rows_in_order(x: Tensor, p: Tensor) -> None:
+    for t in range(4):
+        n = p[t, 0]
+        for i in range(max(0, n - 1), min(x.shape[0], n + 2)):
+            m = n + i
+            for j in range(max(1, m - 1), min(x.shape[1], m + 2)):
+                x[i, j] += x[i, j - 1]
+
+
+def with_what_is_told_first(x: Tensor, p: Tensor) -> None:
+    for t in range(4):
+        n = p[t, 0]
+        for i in range(max(0, n - 1), min(x.shape[0], n + 2)):
+            m = n + i
+            for j in range(max(0, m - 1), min(x.shape[1], m + 2)):
+                x[i, j] = x[i, j] * 0.5 + m
+
+
+def placed_again(x: Tensor, p: Tensor) -> None:
+    for t in range(4):
+        n = p[t, 0]
+        for i in range(max(0, n - 1), min(x.shape[0], n + 2)):
+            n = p[i, 1] % 7
+            x[i, n] = x[i, n] * 0.5 + t
+
+
+def clipped_by_an_index(x: Tensor, p: Tensor) -> None:
+    for t in range(4):
+        n = p[t, 0]
+        for i in range(max(0, n), min(t + 1, n + 2) + 1):
+            if i < x.shape[0]:
+                x[i, 2] = x[i, 2] * 0.5 + t
+
+
+def turned_round(x: Tensor, p: Tensor) -> None:
+    for t in range(4):
+        n = p[t, 0]
+        for i in range(max(0, n), min(x.shape[0], n) * -1 + 6):
+            if i < x.shape[0]:
+                x[i, 2] = x[i, 2] * 0.5 + t
+
+
+def an_element_first(x: Tensor, p: Tensor) -> None:
+    for t in range(4):
+        n = p[t, 0]
+        for i in range(max(0, n - 1), min(x.shape[0], n + 2)):
+            w = x[i, 0]
+            for j in range(max(1, n - 1), min(x.shape[1], n + 2)):
+                x[i, j] = x[i, j] * 0.5 + w
+
+
+def a_store_first(x: Tensor, p: Tensor) -> None:
+    for t in range(4):
+        n = p[t, 0]
+        for i in range(max(0, n - 1), min(x.shape[0], n + 2)):
+            x[i, 0] = 1.0 + t
+            for j in range(max(1, n - 1), min(x.shape[1], n + 2)):
+                x[i, j] = x[i, j] * 0.5 + t
+
+
+def elements_that_meet(x: Tensor, p: Tensor) -> None:
+    for t in range(4):
+        n = p[t, 0]
+        for i in range(max(0, n - 1), min(p.shape[0], n + 2)):
+            x[p[i, 0] % 6, 0] += x[t, 1]
+
+
 def placed_before(x: Tensor, p: Tensor) -> None:
     n = p[0, 0]
     for t in range(1, 3):
@@ -131,6 +219,16 @@ PROGRAMS: list[tuple[Callable[[Tensor, Tensor], None], list[str]]] = [
     (for_threads, []),
     (in_order_itself, []),
     (a_sum, []),
+    (begins_anywhere, []),
+    (whole_rows, ["i"]),
+    (rows_in_order, ["i"]),
+    (with_what_is_told_first, ["i"]),
+    (placed_again, ["i"]),
+    (clipped_by_an_index, []),
+    (turned_round, []),
+    (an_element_first, ["i"]),
+    (a_store_first, ["i"]),
+    (elements_that_meet, []),
     (placed_before, ["i"]),
     (another_inside, ["i"]),
 ]
@@ -140,7 +238,7 @@ def longer(function: Callable[..., object]) -> list[str]:
     """Return the names of the loops that a grid runs over more than the source does."""
     kernel = next(node for node in walk(canonical(program_of(function, X, P))) if isinstance(node, Kernel))
     before = {node.index: node for node in walk(kernel) if isinstance(node, For)}
-    body: Block = rectangle(kernel.body, analyse(kernel))
+    body: Block = rectangle(kernel.body, find_updates(kernel, analyse(kernel)))
     loops = [node for node in walk(body) if isinstance(node, For)]
     return [
         each.index.name
