@@ -355,7 +355,11 @@ def product(
     rows = [as_row(state, side, loc) for side in sides]
     if not all(row is not None and len(row.sizes) in {1, 2} for row in rows):
         return None
-    left, right = (row if row.view else in_array(state, row, loc) for row in rows if row is not None)
+    # What the other side reads again and again is computed once.
+    pairs = zip(rows, reversed(rows), strict=True)
+    left, right = (
+        row if row.view or other.rank == 1 else in_array(state, row, loc) for row, other in pairs if row and other
+    )
     common, rank = left.sizes[-1], len(left.sizes) - 1
     if common != right.sizes[0]:
         message = "size mismatch of a product: {0} and {1}"
