@@ -147,6 +147,7 @@ TAKEN = (let(B, load(X, J)), let(AT, J))
 
 def test_what_is_made_of_the_best_value_is_kept():
     assert kept(*keyed(when(LARGER, TAKEN)))
+    assert kept(*keyed(when(LARGER, TAKEN[::-1])))
     assert kept(*keyed(when(op("le", SIZE, MINE), TAKEN)))
     assert kept(*keyed(let(V, load(X, J)), when(op("gt", op("abs", V), SIZE), (let(B, V), let(AT, J)))))
     assert kept(*keyed(let(V, load(X, J)), let(K, op("abs", V)), when(op("gt", K, SIZE), (let(B, V), let(AT, J)))))
