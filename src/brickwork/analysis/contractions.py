@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 
 from brickwork.analysis.integer_range import integer_range
+from brickwork.analysis.scalars import NONE, live_before
 from brickwork.ir import build
 from brickwork.ir.dtypes import BFLOAT16, FLOAT16, FLOAT32, INT64, DType
 from brickwork.ir.nodes import (
@@ -493,6 +494,8 @@ def accumulation(
                 added = [item for item in operands if item != Read(symbol=symbol)]
                 if len(added) != 1 or symbol in values:
                     return None
+                if live_before((statement,), NONE) & values.keys():
+                    return None  # terms with what passes from one to the next have an order
                 return tuple(loops), symbol, substitute(added[0], values), tuple(masks)
             case _:
                 return None

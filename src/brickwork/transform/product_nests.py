@@ -161,6 +161,8 @@ def _product_nest(block: Block, known: Mapping[Symbol, Expression]) -> _ProductN
                     return None
                 return replace(found, conditions=(asked, *found.conditions), parted=bool(found.loops))
             case For(start=start, stop=stop, body=body) if place + 1 == len(block):
+                if live_before(body, NONE) & assigned_symbols(body):
+                    return None  # a variable that passes between iterations is not worth what it was before the loop
                 loop = replace(statement, start=substitute(start, values), stop=substitute(stop, values))
                 found = _product_nest(body, values) if is_simple(loop.start) and is_simple(loop.stop) else None
                 return None if found is None else found.around(loop, between=not isinstance(body[0], For | Store))
@@ -176,6 +178,7 @@ def _partial(block: Block, values: Mapping[Symbol, Expression]) -> _ProductNest 
     """Return what a block adds to an element that adds up a sum of its own first: the terms of that."""
     match block:
         case (Assign(symbol=symbol, value=Constant(value=0)), total, Store() as store) if symbol.dtype in SUMMED:
+            values = {each: value for each, value in values.items() if each not in assigned_symbols(total)}
             summed, added = accumulation(substitute(total, values)), _added(store, values)
         case _:
             return None

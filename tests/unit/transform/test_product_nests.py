@@ -212,6 +212,41 @@ def a_place_is_counted(x: Tensor, w: Tensor, y: Tensor) -> None:
                     y[i, j] += x[at, k] * w[t, k, j]
 
 
+def a_place_is_counted_in_a_loop(x: Tensor, w: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        at = i
+        for t in range(3):
+            at = (at * at + t) % 4
+            for j in range(w.shape[2]):
+                for k in range(x.shape[1]):
+                    y[i, j] += x[at, k] * w[t, k, j]
+
+
+def a_condition_is_counted(x: Tensor, w: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        at = i
+        for t in range(3):
+            at = (at * at + 1) % 8
+            if at < 5:
+                for j in range(w.shape[2]):
+                    s = 0.0
+                    for k in range(x.shape[1]):
+                        s += x[i, k] * w[t, k, j]
+                    y[i, j] += s
+
+
+def a_factor_passes_from_term_to_term(x: Tensor, w: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        for t in range(3):
+            for j in range(w.shape[2]):
+                v = 1.0
+                s = 0.0
+                for k in range(x.shape[1]):
+                    v = v * 0.5
+                    s += v * x[i, k] * w[t, k, j]
+                y[i, j] += s
+
+
 def a_place_is_read_later(x: Tensor, w: Tensor, y: Tensor) -> None:
     at = 0
     if x.shape[0] > 2:
@@ -303,6 +338,7 @@ STAY = [
     *(nothing_is_in_the_way, elements_are_asked, a_factor_may_not_be_there, a_factor_may_be_read_for_nothing),
     *(a_partial_factor_may_be_read_for_nothing, another_start, another_sum, the_element_is_read),
     *(the_result_is_a_factor, a_place_is_counted, a_place_is_read_later, another_branch, something_follows),
+    *(a_place_is_counted_in_a_loop, a_condition_is_counted, a_factor_passes_from_term_to_term),
 ]
 
 
