@@ -376,3 +376,14 @@ def test_gradients_of_flat_loops_are_gathered():
     x = torch.randn(2, 3, 4, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(shifted, x)
     assert "scatter" not in shifted.explain("backward", x)
+
+
+def joined_by_numbers(x: Tensor, v: Tensor, d: int, e: int) -> None:
+    for index in range(2 * x.shape[0]):
+        same_index = (index // (d * e) * d + index // e % d) * e + index % e
+        v[index % x.shape[0]] += same_index + index // x.shape[0]
+
+
+@pytest.mark.parametrize(("d", "e"), [(2, 3), (-3, -2), (-2, 3), (3, -2)])
+def test_what_digits_are_joined_by_is_positive(d: int, e: int):
+    same(joined_by_numbers, numbers(6), numbers(6), d, e)

@@ -123,7 +123,7 @@ def _nest(loop: For, known: _Known, names: Names) -> tuple[For, Sequence[Express
     reader = _Reader(known)
     reader.block(loop.body, {loop.index: WHOLE})
     radices = _radices(reader.places, whole)
-    asked = (*known.asked((whole, *reader.places)),)
+    asked = (*known.asked((whole, *reader.places, *reader.joins)),)
     if not radices or any(build.is_constant(condition, 0) for condition in asked):
         return None
     if reader.undivided and not any(place.factors for place in reader.places):
@@ -280,6 +280,7 @@ class _Reader:
     def __init__(self, known: _Known) -> None:
         self.known = known
         self.places: set[_Product] = set()
+        self.joins: set[_Product] = set()
         self.named: dict[_Product, str] = {}
         self.undivided = False
         self.values: Mapping[_Product, tuple[Symbol, Expression]] | None = None
@@ -364,6 +365,7 @@ class _Reader:
         for digit, radix in (upper.operands, upper.operands[::-1]):
             above, by = self.digits(digit, known), self.known.product(radix)
             if above is not None and by is not None and above.low == below.high == below.low.times(by):
+                self.joins.add(by)
                 return _Digits(below.low, above.high)
         return None
 
