@@ -21,7 +21,7 @@ from typing import cast
 
 from brickwork.analysis.polynomial import UnknownAtom
 from brickwork.analysis.scalars import NONE, live_after_loops, live_before
-from brickwork.analysis.verdicts import Analysis, ConflictKind, LoopVerdict
+from brickwork.analysis.verdicts import Analysis, Bound, ConflictKind, LoopVerdict
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.effects import effects
@@ -38,6 +38,7 @@ from brickwork.ir.nodes import (
     Kernel,
     Load,
     Local,
+    Node,
     Read,
     Select,
     Size,
@@ -51,6 +52,7 @@ from brickwork.ir.walk import assigned_symbols, local_bytes, read_symbols, rebui
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
+from brickwork.transform.promote import reads
 from brickwork.transform.schedule.lane_costs import lanes_pay, work
 from brickwork.transform.schedule.planner import FEW, NEIGHBOUR, access_cost, trip_count, varies_with
 from brickwork.transform.schedule.recurrence import ARITHMETIC, is_division
@@ -108,11 +110,12 @@ def _cut(loop: For, live: frozenset[Symbol], names: Names, analysis: Analysis) -
     stop = build.apply("minimum", build.add(first, size), loop.stop)
     place = build.sub(build.read(loop.index), first)
     fixed = live | live_before(loop.body, NONE)
-    cutter = _Cutter(loop, names, fixed, place)
+    checked = frozenset(access for (access, _), verdict in analysis.bounds.items() if verdict.bound is Bound.CHECKED)
+    cutter = _Cutter(loop, names, fixed, place, checked)
     ahead, behind = cutter.block(loop.body, ())
     while both := cutter.moved & cutter.left:
         fixed |= both
-        cutter = _Cutter(loop, names, fixed, place)
+        cutter = _Cutter(loop, names, fixed, place, checked)
         ahead, behind = cutter.block(loop.body, ())
     one = replace(loop, start=first, stop=stop, body=ahead)
     if not cutter.passed or not _pays(one, behind, cutter.passed, analysis):
@@ -143,20 +146,24 @@ def _alone(loop: For, analysis: Analysis) -> Analysis:
 class _Cutter:
     """Tells what of a loop's iterations runs ahead, and what is left to run in order; `fixed` variables stay in order.
 
-    `place` is an iteration's place in its strip. `moved` and `left` are the variables that are assigned ahead and in
-    order, `read` those that have been read in order so far, `passed` the arrays that pass values on.
+    `place` is an iteration's place in its strip, `checked` are accesses that may fail. `moved` and `left` are the
+    variables that are assigned ahead and in order, `read` those that have been read in order so far, `passed` the
+    arrays that pass values on.
     """
 
     loop: For
     names: Names
     fixed: frozenset[Symbol]
     place: Expression
+    checked: frozenset[int]
     moved: set[Symbol] = field(default_factory=set[Symbol])
     left: set[Symbol] = field(default_factory=set[Symbol])
     read: set[Symbol] = field(default_factory=set[Symbol])
     passed: list[Tensor] = field(default_factory=list[Tensor])
     fails: bool = False
     """Whether what fails in some iterations only has been met: what follows is left."""
+    acts: bool = False
+    """Whether something has been left that may store or fail, or that some iterations only run."""
 
     def block(self, block: Block, around: tuple[For, ...]) -> tuple[Block, Block]:
         """Return what of a block, in so many loops of few iterations, runs ahead, and what is left of it."""
@@ -172,12 +179,14 @@ class _Cutter:
                 continue
             match statement:
                 case For(body=body) if self.is_short(statement, around):
+                    self.acts = True
                     self.moved.add(statement.index)
                     parts = self.block(body, (*around, statement))
                     ahead += [replace(statement, body=parts[0])] if parts[0] else []
                     behind += [replace(statement, body=parts[1])] if parts[1] else []
                 case If(condition=condition) if self.is_known(condition):
                     flag = self.value(condition, ahead)
+                    self.acts = True
                     self.read |= read_symbols(flag)
                     pairs = [self.block(each, around) for each in (statement.then, statement.otherwise)]
                     (then, rest), (otherwise, other) = pairs
@@ -190,6 +199,7 @@ class _Cutter:
                     kept = self.kept(statement, ahead)
                     found = effects(kept)
                     self.fails |= bool(found.fails)
+                    self.acts |= bool(found.fails or found.changes) or self.may_fail(kept)
                     self.left |= found.assigns
                     self.read |= found.reads
                     behind.append(kept)
@@ -212,6 +222,7 @@ class _Cutter:
             quiet
             and isinstance(statement, Assign | If | For)
             and not self.fails
+            and not self.may_fail(statement)
             and not found.loads & self.changed
             and self.are_known(live_before((statement,), NONE))
             and not found.assigns & (self.fixed | self.read | self.left)
@@ -227,12 +238,18 @@ class _Cutter:
     def is_known(self, value: Expression) -> bool:
         """Whether a value can be computed ahead."""
         found = effects(value)
-        return not self.fails and not found.draws and not found.loads & self.changed and self.are_known(found.reads)
+        quiet = not (self.fails or found.draws or self.may_fail(value))
+        return quiet and not found.loads & self.changed and self.are_known(found.reads)
+
+    @legality
+    def may_fail(self, root: Node) -> bool:
+        """Whether a tree accesses what may not be there: earlier iterations store, or fail, before that does."""
+        return reads(root, self.checked)
 
     @legality
     def is_same(self, value: Expression) -> bool:
-        """Whether a value is the same in all iterations."""
-        return self.is_known(value) and not read_symbols(value) & self.inside
+        """Whether a value is the same in all iterations, and the first one asks for it before it stores or fails."""
+        return not self.acts and self.is_known(value) and not read_symbols(value) & self.inside
 
     @legality
     def are_known(self, symbols: Iterable[Symbol]) -> bool:

@@ -118,6 +118,22 @@ def test_values_are_kept_with_their_places_where_branches_go_on(before):
     assert kept(let(AT, 0), loop(J, 0, N, when(better, (*then, store(Y, (1,), build.read(J))))), AFTER)
 
 
+ODD = op("ne", op("mod", J, 2), 0)
+
+
+@pytest.mark.parametrize("leaves", [Break(), Continue()])
+@pytest.mark.parametrize("condition", [load(FLAGS, J), ODD, op("lt", load(X, J), build.constant(1.0, FLOAT32))])
+def test_values_are_kept_only_with_what_is_noted(leaves, condition):
+    def twice(inner):
+        return (loop(I, 0, 2, *inner),)
+
+    left = when(condition, (leaves,))
+    assert kept(let(AT, 0), loop(J, 0, N, when(op("gt", load(X, J), KEPT), (left, let(AT, J)))), AFTER)
+    assert kept(*keyed(when(LARGER, (left, *TAKEN)), around=twice))
+    assert kept(*keyed(when(LARGER, (*TAKEN, left)), around=twice))
+    assert kept(*keyed(when(LARGER, (TAKEN[1], left, TAKEN[0])), around=twice))
+
+
 def test_a_search_under_a_condition_reads_nothing_before():
     inner = when(op("gt", load(X, J), KEPT), (let(AT, J),))
     assert not kept(let(AT, 0), loop(J, 0, N, when(load(FLAGS, J), (inner,))), AFTER)

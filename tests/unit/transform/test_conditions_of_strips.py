@@ -158,6 +158,31 @@ def it_may_fail_by_an_argument(x: Tensor, y: Tensor, n: Tensor, m: Tensor, k: in
         y[n[i] // k] += x[i] * x[i]
 
 
+def it_may_fail_by_an_argument_after_a_store(x: Tensor, y: Tensor, n: Tensor, m: Tensor, k: int) -> None:
+    for i in range(x.shape[0]):
+        y[n[i] % 6] += x[i] * x[i]
+        y[n[i] % 3] += x[i] * (7 // k)
+
+
+def it_may_fail_by_an_argument_in_a_branch(x: Tensor, y: Tensor, n: Tensor, m: Tensor, k: int) -> None:
+    for i in range(x.shape[0]):
+        if x[i] * x[i] > 5.0:
+            y[7 // k] += x[i] * 3.0
+        y[n[i] % 6] += x[i] * x[i]
+
+
+def an_element_may_be_missing(x: Tensor, y: Tensor, n: Tensor, m: Tensor, k: int) -> None:
+    for i in range(x.shape[0]):
+        y[n[i] % 6] += x[i] * x[i]
+        y[n[i] % 3] += x[n[i] + k] * x[i]
+
+
+def an_element_may_be_missing_before_an_argument_fails(x: Tensor, y: Tensor, n: Tensor, m: Tensor, k: int) -> None:
+    for i in range(x.shape[0]):
+        v = x[n[i] + 5 - k]
+        y[n[i] % 6] += x[i] * x[i] * (7 // k) * v
+
+
 def a_list_is_read(x: Tensor, y: Tensor, n: Tensor, m: Tensor) -> None:
     for i in range(x.shape[0]):
         w = [0.0] * 3
@@ -207,6 +232,14 @@ def test_what_reads_no_element_that_is_stored_runs_ahead(function, ahead):
 def test_what_fails_for_all_iterations_is_no_hindrance():
     assert loads_ahead(it_may_fail_by_an_argument, 2) == {"x", "n"}
     assert loads_ahead(it_may_fail_by_an_argument, 0) == {"x", "n"}
+
+
+def test_what_fails_in_one_iteration_fails_after_the_stores_of_those_before():
+    for k in (0, 2):
+        assert loads_ahead(it_may_fail_by_an_argument_after_a_store, k) == {"x"}
+        assert loads_ahead(it_may_fail_by_an_argument_in_a_branch, k) == {"x"}
+        assert loads_ahead(an_element_may_be_missing, k) == {"x", "n"}
+        assert loads_ahead(an_element_may_be_missing_before_an_argument_fails, k) == {"n"}
 
 
 def test_a_loop_that_data_begin_is_left():

@@ -44,6 +44,8 @@ from brickwork.transform.scratch import Names
 
 Compared: TypeAlias = tuple[Apply, Expression, Expression]
 """A comparison, the value of an iteration in it, and what is kept of the best one."""
+Search: TypeAlias = tuple[If, Symbol, Compared]
+"""A branch, what it notes where it is taken, and what it compares."""
 
 
 def with_best_values(block: Block, names: Names) -> Block:
@@ -61,14 +63,14 @@ def _with_keys(block: Block, names: Names) -> Block:
     for statement in block:
         inside = statement
         while isinstance(inside, For) and (found := next(_keyed(inside), None)):
-            *before, inside = _with_best(inside, *found, names)
+            *before, inside = _with_best(inside, found, names)
             made += before
         made.append(with_blocks(inside, lambda inner: _with_keys(inner, names)))
     return tuple(made)
 
 
 @legality
-def _keyed(loop: For) -> Iterator[tuple[If, Compared]]:
+def _keyed(loop: For) -> Iterator[Search]:
     """Yield a branch that compares what is made of a value, which it alone assigns in the loop, with the same of it."""
     changing = assigned_symbols(loop.body) | {loop.index}
     blocks: list[Block] = []
@@ -92,7 +94,7 @@ def _keyed(loop: For) -> Iterator[tuple[If, Compared]]:
                     if given is None or len(own) != 1:
                         continue
                     if same(_as_written(substitute(element, {best: substitute(given, values)})), _as_written(found)):
-                        yield item, (part, value, element)
+                        yield item, best, (part, value, element)
             values = {}
 
 
@@ -141,7 +143,7 @@ def _sought(loop: For, choice: If, values: Mapping[Symbol, Expression], names: N
             continue
         alone = sum(isinstance(node, Assign) and node.symbol == at for node in statements(loop.body)) == 1
         if alone and same(_as_written(substitute(element, {at: index})), _as_written(found)):
-            yield _with_best(loop, choice, (part, value, element), names)
+            yield _with_best(loop, (choice, at, (part, value, element)), names)
 
 
 def _as_written(value: Expression) -> Expression:
@@ -153,17 +155,20 @@ def _as_written(value: Expression) -> Expression:
     return rewrite(value, visit)
 
 
-def _with_best(loop: For, choice: If, compared: Compared, names: Names) -> Block:
+def _with_best(loop: For, search: Search, names: Names) -> Block:
     """Return the loop with a value that is kept in place of the other that is compared, which is there before it."""
-    part, value, element = compared
+    choice, noted, (part, value, element) = search
     best, new = names.symbol("best", value.dtype), names.symbol("value", value.dtype)
     sides = tuple(build.read(new if side is value else best) for side in part.operands)
     better = replace(part, operands=sides)
     condition = rewrite(choice.condition, lambda node: better if node == part else node)
     keeps = Assign(symbol=best, value=build.read(new), loc=choice.loc)
+    # Together: the branch may leave before that, or after it.
+    place = next(place for place, item in enumerate(choice.then) if isinstance(item, Assign) and item.symbol == noted)
+    then = (*choice.then[:place], keeps, *choice.then[place:])
     kept = (
         Assign(symbol=new, value=value, loc=choice.loc),
-        replace(choice, condition=condition, then=(keeps, *choice.then)),
+        replace(choice, condition=condition, then=then),
     )
     some = build.apply("lt", loop.start, loop.stop)
     return (
