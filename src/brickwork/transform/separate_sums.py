@@ -108,7 +108,7 @@ class _Cutter(NestCutter):
         """Return a loop as one for each part of its body, behind what does not go with it."""
         inside = place.inside(loop)
         condition, body = asked(loop.body)
-        spread = self.spread(opened(body), inside)
+        spread = self.spread(opened(body, self.live[loop.index]), inside)
         ahead, rest = self.taken_out(loop, spread, inside) if condition is None else ((), spread)
         parts = self.parts(rest, inside)
         if len(parts) == 1 and not ahead:

@@ -101,6 +101,28 @@ def carried_over(a: Tensor, g: Tensor, u: Tensor) -> Tensor:
     return out
 
 
+def the_last_sum_is_read(a: Tensor, g: Tensor, u: Tensor) -> Tensor:
+    """Read the sum of the iteration before, or of one before it."""
+    out = torch.zeros(a.shape[0], g.shape[1])
+    for i in range(a.shape[0]):
+        s = 1.0
+        for j in range(g.shape[1]):
+            q = s
+            if j != i:
+                s = 0.0
+                for k in range(a.shape[1]):
+                    s += a[i, k] * g[k, j]
+                p = 0.0
+                for k in range(a.shape[1]):
+                    p += a[i, k] * u[k, j]
+                out[i, j] = s * q + p
+    return out
+
+
+def test_a_sum_in_a_branch_that_a_later_iteration_reads_begins_in_it() -> None:
+    same(the_last_sum_is_read, A, G, U)
+
+
 def test_what_is_not_always_assigned_stays_with_what_reads_it() -> None:
     assert not apart(carried_over, A, G, U)[0]
     same(carried_over, A, G, U)

@@ -30,7 +30,7 @@ _LOW_FIRST = {"lt": True, "le": True, "gt": False, "ge": False}
 
 
 @legality
-def opened(body: Block) -> Block:
+def opened(body: Block, live: frozenset[Symbol] = NONE) -> Block:
     """Return the body of a nest whose sum stands in a branch with the branch around the sum alone, and around the rest.
 
         if j <= i:                                s = 0.0
@@ -39,8 +39,8 @@ def opened(body: Block) -> Block:
             y[i, j] = s                           if j <= i: y[i, j] = s
         else: y[i, j] = 0.0                       else: y[i, j] = 0.0
 
-    What stands before the sum runs in any case then: it reads nothing, and nothing else reads what it assigns. The
-    condition is asked twice: nothing changes it in between.
+    What stands before the sum runs in any case then: it reads nothing, and nothing else reads what it assigns, neither
+    what is `live` after the body nor another iteration. The condition is asked twice: nothing changes it in between.
     """
     place = next((place for place, item in enumerate(body) if effects(item).loops), len(body))
     match body[place:]:
@@ -58,7 +58,7 @@ def opened(body: Block) -> Block:
     if asked.reads & first.assigns or asked.loads & first.changes:
         return body
     values = [item.value for item in before if isinstance(item, Assign)]
-    always = live_before((*otherwise, *rest), NONE) & assigned_symbols(before)
+    always = live_before((*otherwise, *rest), live | live_before(body, NONE)) & assigned_symbols(before)
     if len(values) < len(before) or effects(values).loads or always:
         return body
     either = If(condition=condition, then=after, otherwise=otherwise, loc=found.loc)
