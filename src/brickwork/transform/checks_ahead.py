@@ -20,6 +20,7 @@ from functools import cache
 
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.contractions import may_sum
+from brickwork.analysis.scalars import live_after_loops
 from brickwork.analysis.verdicts import Analysis, Bound
 from brickwork.ir import build
 from brickwork.ir.effects import effects
@@ -101,7 +102,7 @@ def _of_nest(
     band = [_with_places(nest, constant)]
     while len(band[-1].body) == 1 and isinstance(inner := band[-1].body[0], For):
         band.append(inner)
-    body = opened(band[-1].body)
+    body = opened(band[-1].body, live_after_loops(kernel.body)[nest.index])
     place = next((place for place, item in enumerate(body) if may_sum(item)), None)
     checked = {key for key, verdict in analysis.bounds.items() if verdict.bound is Bound.CHECKED}
     if place is None or effects(nest).leaves or effects(nest).draws:

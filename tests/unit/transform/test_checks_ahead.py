@@ -329,3 +329,23 @@ def test_places_by_what_is_computed_beside_them_are_checked_where_they_are() -> 
     found = kernel(of_triangles, X, AT, W)
     assert found is not None
     assert [node.index.name for node in statements(found.body[0]) if isinstance(node, For)] == ["i", "n"]
+
+
+def read_behind(x: Tensor, at: Tensor, w: Tensor) -> Tensor:
+    """Read the last sum, which the last columns do not begin, behind the nest."""
+    out = torch.zeros(at.shape[0], w.shape[1])
+    if at.shape[0] > 1:
+        s = 1.0
+        for i in range(at.shape[0]):
+            for j in range(w.shape[1]):
+                if j < 2:
+                    s = 0.0
+                    for k in range(w.shape[0]):
+                        s += x[at[i], k] * w[k, j]
+                    out[i, j] = s
+        out[0, 3] = s
+    return out
+
+
+def test_a_sum_that_is_read_behind_a_nest_begins_where_it_did() -> None:
+    same(read_behind, numbers(3, 4), memory([2, 0, 1], INT64), numbers(4, 5))
