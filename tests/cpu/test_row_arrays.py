@@ -168,9 +168,42 @@ def named_slices(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     return out
 
 
+def earlier(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x[0])
+    before = torch.zeros(x.shape[2], dtype=x.dtype)
+    h = torch.zeros(x.shape[2], dtype=x.dtype)
+    for t in range(x.shape[1]):
+        before = h
+        h = 0.5 * h + x[0, t]
+        out[t] = h - before
+    return out
+
+
+def in_an_else(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x[0])
+    for t in range(x.shape[1]):
+        h = x[0, t]
+        for _ in range(3):
+            h = h * 2
+            if h.abs().max() > 3:
+                break
+        else:
+            h = h - 1
+        out[t] = h
+    return out
+
+
+def rows_at_once(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    out, h = torch.empty_like(x), torch.zeros(x.shape[1], x.shape[2], dtype=x.dtype)
+    for t in range(x.shape[0]):
+        h = torch.softmax(h + x[t], -1)
+        out[t] = h
+    return out
+
+
 FUNCTIONS = [
     *(decayed, of_all, cell, attention, power, fibonacci, previous, in_branches, by_helpers, arguments, number),
-    *(along_axes, of_each_row, matrices, named_slices),
+    *(along_axes, of_each_row, matrices, named_slices, earlier, in_an_else, rows_at_once),
 ]
 
 
@@ -296,9 +329,110 @@ def shared(x: torch.Tensor) -> torch.Tensor:
     return out
 
 
+def in_the_next_iteration(x: torch.Tensor) -> torch.Tensor:
+    y, out, h = x.clone(), torch.empty_like(x), torch.zeros(x.shape[1], dtype=x.dtype)
+    for t in range(x.shape[0]):
+        y[0] = y[0] + 1
+        out[t] = h
+        h = y[0]
+    return out
+
+
+def after_a_branch(x: torch.Tensor) -> torch.Tensor:
+    y, out = x.clone(), torch.empty_like(x)
+    for t in range(x.shape[0]):
+        h = x[t]
+        if x[t, 0] > 0:
+            h = y[0]
+        y[0] = y[0] + 1
+        out[t] = h
+    return out
+
+
+def of_one_row(x: torch.Tensor) -> torch.Tensor:
+    out, h = torch.empty_like(x), x[0] * 2
+    for t in range(x.shape[0]):
+        a, b = h, h[1:]
+        h = h * 2
+        b[0] = 7
+        out[t] = a
+    return out
+
+
+def with_its_part(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for t in range(x.shape[0]):
+        a = x[t] * 2
+        b = a[1:]
+        a += 1
+        out[t, 1:] = b
+    return out
+
+
+def by_its_part(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for t in range(x.shape[0]):
+        a = x[t] * 2
+        b = a[1:]
+        b += 1
+        out[t] = a
+    return out
+
+
+def by_a_stored_part(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for t in range(x.shape[0]):
+        a = x[t] * 2
+        b = a[1:]
+        b[0] = 1
+        out[t] = a
+    return out
+
+
+def by_a_part_that_changes(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for t in range(x.shape[0]):
+        a = x[t] * 2
+        b = a[1:]
+        for _ in range(2):
+            b += 1
+            b = b * 2
+        out[t] = a
+    return out
+
+
+def by_its_rows(x: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros_like(x)
+    for t in range(2):
+        m = x * (2 + t)
+        for r in m:
+            r += 1
+        out = out + m
+    return out
+
+
+def in_a_list(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for t in range(x.shape[0]):
+        a = x[t, :] * 2
+        kept = [(a, 1), (a * 2, 2)]
+        a *= 3
+        out[t] = kept[0][0]
+    return out
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
     [
+        (in_the_next_iteration, "is kept while `y`, which it is made of, is stored into"),
+        (after_a_branch, "is kept while `y`, which it is made of, is stored into"),
+        (of_one_row, "is changed in place, and another name stands for the same items"),
+        (with_its_part, "`a` is changed in place, and another name stands for the same items"),
+        (by_its_part, "a part of a row that was computed is changed in place"),
+        (by_a_stored_part, "a part of a row that was computed is changed in place"),
+        (by_a_part_that_changes, "`b` is changed in place, and another name stands for the same items"),
+        (by_its_rows, "a part of a row that was computed is changed in place"),
+        (in_a_list, "`a` is changed in place, and another name stands for the same items"),
         (changed, "`row` is a part of `x`, which would be changed in place"),
         (overwritten, "is kept while `y`, which it is made of, is stored into"),
         (shared, "`h` is changed in place, and another name stands for the same items"),

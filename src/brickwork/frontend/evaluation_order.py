@@ -46,7 +46,8 @@ def _held(state: State, found: Row | View, loc: Location) -> Operand:
     row = whole_row(found) if isinstance(found, View) else found
     if key in state.rows or row.dear:
         kept = kept_row(state, found, key, "row", loc)
-        state.shared |= {kept.tensor, row.reads[0].tensor} if row.view else set()
+        if row.view or row in state.part_of:
+            state.shared |= {kept.tensor, *((row.reads[0].tensor,) if row.view else ())}
         return part_of(state, kept, row.sizes, loc)
     state.held.append((state.block, len(state.block), row, loc, key))
     return found

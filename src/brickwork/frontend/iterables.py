@@ -308,7 +308,7 @@ def item(state: State, found: Iterable, position: Expression, loc: Location) -> 
         case GrownItems():
             return item_at(state, found.items, position, loc)
         case Rows():
-            return item_of_row(found.row, position)
+            return item_of_row(state, found.row, position)
         case Listed():
             return choose(state, found.items, position, loc)
         case Enumerated():

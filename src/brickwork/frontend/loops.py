@@ -362,9 +362,13 @@ def lower_else(state: State, frame: Frame, after: Else, body: LowerBody) -> None
         return
     assigned, bindings, present = set(state.assigned), dict(frame.bindings), set(state.present)
     block: list[Statement] = []
+    frame.branches += 1
+    state.branch_places.append(((frame.path, len(state.loops)), state.block, len(state.block)))
     with state.into(block):
         body(state, frame, after.statements)
         ended = state.ended
+    frame.branches -= 1
+    state.branch_places.pop()
     state.present &= present
     found = [*after.exits, *(() if ended else (state.assigned,))]
     names = frame.bindings

@@ -186,11 +186,12 @@ class ListArray:
 
 @dataclass(frozen=True, slots=True)
 class RowArray:
-    """The array of a name whose rows are kept: its sizes, and the loops around the place where it is made."""
+    """The array of a name whose rows are kept: its sizes, and the loops and the block in which it is made."""
 
     tensor: Tensor
     sizes: tuple[Expression, ...]
     levels: list[LoopLevel]
+    block: list[Statement]
 
 
 class ListDemanded(Exception):  # noqa: N818  # it is no error: the lowering begins again
@@ -293,6 +294,10 @@ class State:
     """Arguments that the operator does not change."""
     made: set[Tensor] = field(default_factory=set[Tensor])
     """Tensors that the host has made and that no name stands for yet."""
+    kept_arrays: set[Tensor] = field(default_factory=set[Tensor])
+    """All arrays that rows are kept in."""
+    part_of: dict[Row, Row] = field(default_factory=dict["Row", "Row"])
+    """Of which computed row a row is a part, which Python would have change with it."""
     weak: set[Tensor] = field(default_factory=set[Tensor])
     """Arrays of rows of Python's numbers."""
     shared: set[Tensor] = field(default_factory=set[Tensor])

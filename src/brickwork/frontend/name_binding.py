@@ -26,7 +26,7 @@ from brickwork.frontend.lowering_state import (
     describe,
 )
 from brickwork.frontend.optional_numbers import as_maybe, demand, note_flag
-from brickwork.frontend.row_arrays import bind_array, demand_array, is_part, is_row_array
+from brickwork.frontend.row_arrays import bind_array, demand_array, is_part
 from brickwork.frontend.rules import unsupported
 from brickwork.frontend.tensor_rebinding import is_whole
 from brickwork.frontend.typing import (
@@ -183,7 +183,7 @@ def _bind(state: State, frame: Frame, name: str, found: Operand, loc: Location) 
         before = level.outer.get(name)
         if level.frame_path != frame.path or before is None or before == found:
             continue
-        arrays = isinstance(found, View) and is_row_array(state, found.tensor)
+        arrays = isinstance(found, View) and found.tensor in state.kept_arrays
         if is_part(before, state) and is_part(found, state) and (arrays or not (is_whole(before) and is_whole(found))):
             demand_array(state, (frame.path, name))
         if not (is_whole(before) and is_whole(found)):

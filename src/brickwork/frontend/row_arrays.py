@@ -27,7 +27,7 @@ from brickwork.frontend.lowering_state import (
 )
 from brickwork.frontend.plain_loops import emit_loop
 from brickwork.frontend.rules import unsupported
-from brickwork.frontend.typing import Along, Record, Row, Slab, Value, View
+from brickwork.frontend.typing import Along, Items, Operand, Record, Row, Slab, Value, View, parts_of
 from brickwork.ir.build import apply, cast, integer, size, sub
 from brickwork.ir.nodes import Constant, Expression, FailureKind, Local, Statement, Store, Tensor, TensorType
 from brickwork.records import dataclass
@@ -112,6 +112,7 @@ class Filling:
             if self.tensor is None:
                 message = "a part of a tensor is kept, and its length depends on what the loops compute"
                 raise unsupported(message, loc, "make a list of it, `[v for v in ...]`, or store into another tensor")
+            state.kept_arrays.add(self.tensor)
             state.weak |= {self.tensor} if state.types[self.key].weak else set()
         value = cast(item.expression, self.tensor.type.dtype, loc)
         state.emit(Store(tensor=self.tensor, indices=indices, value=value, access=state.access(), loc=loc))
@@ -172,29 +173,38 @@ def bind_array(state: State, frame: Frame, name: str, found: Row | View, loc: Lo
         sizes, known = tuple(state.fix(each, "length") for each in _sizes(found)), state.row_arrays.get(key)
         is_same = known is not None and (sizes == known.sizes or frame.branches > 0)
         if known is None or not _is_within(levels, known.levels) or (len(levels) == len(known.levels) and not is_same):
-            tensor = _first(state, frame, key, name, found, loc)
-            state.row_arrays[key] = RowArray(tensor, sizes, levels)
+            place = _place(state, frame)
+            tensor = _first(state, key, name, found, place, loc)
+            state.row_arrays[key] = known = RowArray(tensor, sizes, levels, place[0])
         else:
             tensor = known.tensor
             _overwrite(state, key, known, found, sizes, loc)
     frame.bindings[name] = View(tensor)
-    _note_source(state, tensor, found, loc)
+    _note_source(state, known, found, loc)
+
+
+def _place(state: State, frame: Frame) -> tuple[list[Statement], int]:
+    """Return where an array is made that branches may share: before them."""
+    places = (each[1:] for each in state.branch_places if each[0] == (frame.path, len(state.loops)))
+    return next(places, (state.block, len(state.block))) if frame.branches else (state.block, len(state.block))
 
 
 def _is_within(levels: Sequence[LoopLevel], outer: Sequence[LoopLevel]) -> bool:
     return len(levels) >= len(outer) and all(one is other for one, other in zip(levels, outer, strict=False))
 
 
-def _first(state: State, frame: Frame, key: Key, name: str, found: Row | View, loc: Location) -> Tensor:
+def _first(
+    state: State, key: Key, name: str, found: Row | View, place: tuple[list[Statement], int], loc: Location
+) -> Tensor:
     """Return the array that a name begins with: a tensor that the host has just made for it, else a new one."""
     if isinstance(found, View) and not found.indices and found.tensor in state.made:
         state.made.discard(found.tensor)
         kind = element(state, found, (integer(0),) * found.rank, loc).type
         state.widen(key, kind, name, loc)
         if state.types[key].dtype is found.tensor.type.dtype and not found.tensor.type.pairs:
+            state.kept_arrays.add(found.tensor)
             return found.tensor
-    places = (each[1:] for each in state.branch_places if each[0] == (frame.path, len(state.loops)))
-    return kept_row(state, found, key, name, loc, next(places, None) if frame.branches else None).tensor
+    return kept_row(state, found, key, name, loc, place).tensor
 
 
 def _overwrite(
@@ -228,15 +238,21 @@ def is_all(slab: Slab) -> bool:
     )
 
 
-def _note_source(state: State, tensor: Tensor, found: Row | View, loc: Location) -> None:
-    """Note whose elements the name would share in Python: those may not change as long as the copy is read."""
+def _note_source(state: State, array: RowArray, found: Row | View, loc: Location) -> None:
+    """Note whose elements the name would share in Python: those may not change as long as the copy is read.
+
+    That may be after the branches, and in later iterations of the loops, that stand in the block of the array. Another
+    array is stored into where its name gets another row, too; that its items change in place, `shared` tells.
+    """
     if isinstance(found, Row) and not found.view:
+        state.shared |= {array.tensor} if found in state.part_of else set()
         return
     source = whole_row(found) if isinstance(found, View) else found
     owner = source.reads[0].tensor
-    if owner != tensor:
-        state.shared |= {tensor, owner}
-        state.held.append((state.block, len(state.block), source, loc, None))
+    if owner != array.tensor:
+        state.shared |= {array.tensor, owner}
+        if owner not in state.kept_arrays:
+            state.held.append((array.block, len(array.block), source, loc, None))
 
 
 def part_of(state: State, view: View, sizes: tuple[Expression, ...], loc: Location) -> Row:
@@ -253,5 +269,18 @@ def whole_row(view: View) -> Row:
 
 def note_change(state: State, tensor: Tensor, loc: Location) -> None:
     """Note that items of an array are stored into."""
-    if is_row_array(state, tensor):
+    if tensor in state.kept_arrays:
         state.changed_in_place.setdefault(tensor, loc)
+
+
+def is_seen(state: State, row: Row, loc: Location) -> bool:
+    """Return whether parts of a computed row have been taken, or a list has it, which see it change in place."""
+    if row in state.part_of:
+        advice = "change the row itself, `d[1:] += ...`, or make a new one: `d = d + ...`"
+        raise unsupported("a part of a row that was computed is changed in place", loc, advice)
+    bound = [each for frame in state.frames for each in frame.bindings.values() if isinstance(each, Items)]
+    return any(row is each for each in state.part_of.values()) or any(_holds(each, row) for each in bound)
+
+
+def _holds(found: Operand, row: Row) -> bool:
+    return found is row or any(_holds(each, row) for each in parts_of(found))

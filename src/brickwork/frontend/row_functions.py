@@ -146,7 +146,7 @@ def of_row(state: State, frame: Frame, node: ast.Call, owner: View | Row, given:
     name, loc = node.func.attr if isinstance(node.func, ast.Attribute) else "", frame.loc(node)
     if isinstance(node.func, ast.Attribute) and is_of_rows(state, [owner]) and name in REDUCED and goes_along(node):
         return reduced(state, frame, node, node.func, owner)
-    if not isinstance(owner, Row) or f"torch.{name}" not in FUNCTIONS or node.keywords:
+    if not is_of_rows(state, [owner]) or f"torch.{name}" not in FUNCTIONS or node.keywords:
         return method(state, owner, name, given, loc)
 
     def of_items(items: Sequence[Value | Record]) -> Value | Record:

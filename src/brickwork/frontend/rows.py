@@ -159,11 +159,20 @@ def row_of_list(state: State, found: Operand, loc: Location) -> Row:
     return Row((count,), item, tuple(Slab(array, (along,)) for array in arrays))
 
 
-def item_of_row(row: Row, position: Expression) -> Operand:
+def item_of_row(state: State, row: Row, position: Expression) -> Operand:
     """Return the item at a position along the first axis: a number, or a row of one axis less."""
     if len(row.sizes) == 1:
         return row.item((position,))
-    return Row(row.sizes[1:], lambda indices: row.item((position, *indices)), _anywhere(row.reads), dear=row.dear)
+    return _part(state, row, row.sizes[1:], lambda indices: row.item((position, *indices)))
+
+
+def _part(
+    state: State, row: Row, sizes: tuple[Expression, ...], item: Callable[[tuple[Expression, ...]], Number]
+) -> Row:
+    """Return a part of a computed row."""
+    found = Row(sizes, item, _anywhere(row.reads), dear=row.dear)
+    state.part_of[found] = row
+    return found
 
 
 def _anywhere(reads: Sequence[Slab]) -> tuple[Slab, ...]:
@@ -209,7 +218,7 @@ def part_of_row(state: State, row: Row, parts: Sequence[Operand | Bounds], loc: 
     def item(indices: tuple[Expression, ...]) -> Number:
         return row.item(_places(state, axes, indices, loc))
 
-    return Row(sizes, item, _anywhere(row.reads), dear=row.dear) if sizes else item(())
+    return _part(state, row, sizes, item) if sizes else item(())
 
 
 def _place(state: State, part: Operand, axis: int, row: Row, loc: Location) -> Expression:

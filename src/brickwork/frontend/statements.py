@@ -51,7 +51,7 @@ from brickwork.frontend.name_binding import assign_name, demand_complex_where_br
 from brickwork.frontend.optional_numbers import demand_where_branches_meet, named_if, note_met, present_if
 from brickwork.frontend.parts import as_record, binary_number, binary_operand, item_of, store_item
 from brickwork.frontend.raised import only_raise
-from brickwork.frontend.row_arrays import demand_array, is_part, note_change
+from brickwork.frontend.row_arrays import demand_array, is_part, is_seen, note_change
 from brickwork.frontend.row_forms import is_sliced, spelled_out
 from brickwork.frontend.rows import combined, is_of_rows, part_of_slab, row_of, slab_of, store_row
 from brickwork.frontend.rules import REFUSED_STATEMENTS, error, unassigned, unsupported
@@ -294,6 +294,7 @@ def _part(state: State, frame: Frame, target: ast.Subscript) -> View | Slab:
     loc = frame.loc(target)
     row = operand(state, frame, target.value) if isinstance(target.value, ast.Name) else None
     if isinstance(row, Row) and isinstance(target.value, ast.Name) and not row.view:
+        is_seen(state, row, loc)
         demand_array(state, (frame.path, target.value.id))
     if isinstance(row, Row) and row.view:
         bounds = slice_operands(state, frame, spelled_out(target, row.rank))
@@ -358,6 +359,8 @@ def _augmented(state: State, frame: Frame, node: ast.AugAssign, loc: Location) -
         if is_part(before, state) and (isinstance(before, View) or before.view):
             _update_part(state, frame, node, before)
             return
+        if isinstance(before, Row) and is_seen(state, before, loc):
+            demand_array(state, (frame.path, node.target.id))
         if isinstance(node.op, ast.Add):
             let_grow(state, before)
             if isinstance(before, Grown):
