@@ -48,7 +48,16 @@ from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.guard import conjunction, range_check
 from brickwork.transform.iteration_bounds import Ranges
-from brickwork.transform.nests_apart import Apart, Changed, Place, in_branches, launches, with_each, worth_tiles
+from brickwork.transform.nests_apart import (
+    Apart,
+    Changed,
+    Place,
+    in_branches,
+    launches,
+    stands_alone,
+    with_each,
+    worth_tiles,
+)
 from brickwork.transform.schedule.contract_loops import opened
 from brickwork.transform.scratch import Names, copied, names_of
 
@@ -102,10 +111,12 @@ def _of_nest(
     band = [_with_places(nest, constant)]
     while len(band[-1].body) == 1 and isinstance(inner := band[-1].body[0], For):
         band.append(inner)
-    body = opened(band[-1].body, live_after_loops(kernel.body)[nest.index])
+    body = opened(band[-1].body)
     place = next((place for place, item in enumerate(body) if may_sum(item)), None)
     checked = {key for key, verdict in analysis.bounds.items() if verdict.bound is Bound.CHECKED}
     if place is None or effects(nest).leaves or effects(nest).draws:
+        return None
+    if not stands_alone(nest, live_after_loops(kernel.body)[nest.index]):
         return None
     before, after = body[:place], body[place + 1 :]
     numbers = {node.access for node in walk((*before, *after)) if isinstance(node, Load | Store)}

@@ -16,7 +16,7 @@ from functools import reduce, wraps
 from brickwork.analysis.contractions import find_contraction, grouped
 from brickwork.analysis.scalars import NONE, live_before
 from brickwork.ir import build
-from brickwork.ir.nodes import Allocate, Assign, Block, Expression, For, If, Kernel, Launch, Program, Statement
+from brickwork.ir.nodes import Allocate, Assign, Block, Expression, For, If, Kernel, Launch, Program, Statement, Symbol
 from brickwork.ir.walk import assigned_symbols
 from brickwork.legality import legality
 from brickwork.records import dataclass
@@ -48,6 +48,12 @@ class Apart:
 def stand_apart(body: Block) -> bool:
     """Whether the statements of a kernel leave no variable for one another."""
     return not any(live_before(body[place:], NONE) & assigned_symbols(body[:place]) for place in range(1, len(body)))
+
+
+@legality
+def stands_alone(nest: For, live: frozenset[Symbol]) -> bool:
+    """Whether no variable passes between a nest's iterations, or from them to what comes after."""
+    return not assigned_symbols(nest) & (live_before((nest,), NONE) | live)
 
 
 Changed = tuple[Block, dict[str, str]]

@@ -43,7 +43,16 @@ from brickwork.target.target import Target
 from brickwork.transform.canonical.choices import is_simple
 from brickwork.transform.guard import conjunction
 from brickwork.transform.iteration_bounds import Ranges
-from brickwork.transform.nests_apart import Apart, Changed, Place, each_launch, in_branches, launches, worth_tiles
+from brickwork.transform.nests_apart import (
+    Apart,
+    Changed,
+    Place,
+    each_launch,
+    in_branches,
+    launches,
+    stands_alone,
+    worth_tiles,
+)
 from brickwork.transform.scratch import Names, copied
 
 APART = "_products"
@@ -67,7 +76,7 @@ def _perfect(
     worth: list[Expression] = []
 
     def visit(statement: Statement) -> Block:
-        alone = isinstance(statement, For) and _stands_alone(statement, live[statement.index])
+        alone = isinstance(statement, For) and stands_alone(statement, live[statement.index])
         found = _product_nest((statement,), {}) if alone else None
         if found is None or not found.parted or (needed := found.worth(fixed)) is None:
             return (statement,)
@@ -76,12 +85,6 @@ def _perfect(
 
     nests = in_branches((statement,), visit)
     return Apart(nests, (), tuple(worth)) if worth else None
-
-
-@legality
-def _stands_alone(nest: For, live: frozenset[Symbol]) -> bool:
-    """Whether no variable passes between a nest's iterations, or from them to what comes after."""
-    return not assigned_symbols(nest) & (live_before((nest,), NONE) | live)
 
 
 @dataclass(frozen=True, slots=True)

@@ -347,5 +347,21 @@ def read_behind(x: Tensor, at: Tensor, w: Tensor) -> Tensor:
     return out
 
 
-def test_a_sum_that_is_read_behind_a_nest_begins_where_it_did() -> None:
-    same(read_behind, numbers(3, 4), memory([2, 0, 1], INT64), numbers(4, 5))
+def places_read_behind(x: Tensor, at: Tensor, w: Tensor) -> Tensor:
+    out = torch.zeros(at.shape[0], w.shape[1])
+    if at.shape[0] > 1:
+        row = 5
+        for i in range(at.shape[0]):
+            for j in range(w.shape[1]):
+                row = at[i]
+                s = 0.0
+                for k in range(w.shape[0]):
+                    s += x[row, k] * w[k, j]
+                out[i, j] = s
+        out[0, 3] = row
+    return out
+
+
+@pytest.mark.parametrize("function", [read_behind, places_read_behind], ids=lambda item: item.__name__)
+def test_variables_that_are_read_behind_a_nest_are_what_they_were(function: Callable[..., object]) -> None:
+    same(function, numbers(3, 4), memory([2, 0, 1], INT64), numbers(4, 5))
