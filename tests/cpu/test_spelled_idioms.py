@@ -11,7 +11,6 @@ import pytest
 import torch
 
 import brickwork as bw
-from brickwork.diagnostics.errors import CompileError
 from support.fourfold import agree
 
 
@@ -100,19 +99,22 @@ def test_attention():
 
 def test_products_of_other_lengths():
     operator = bw.op("idioms::products")(products)
-    with pytest.raises(RuntimeError, match="must match the existing size"):
+    with pytest.raises(RuntimeError, match="size mismatch of a product: 3 and 2"):
         operator(torch.ones(3, 4), torch.ones(3))
 
 
-def test_products_of_matrices_are_refused():
-    def mapped(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-        out = torch.zeros(len(x), w.shape[1])
-        for i in range(len(x)):
-            out[i] = x[i] @ w
-        return out
+def mapped(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    out = x.new_zeros(len(x), w.shape[1])
+    for i in range(len(x)):
+        out[i] = x[i] @ w
+    return out
 
-    with pytest.raises(CompileError, match="write the loops of the product"):
-        bw.op("idioms::mapped")(mapped)(torch.ones(2, 3), torch.ones(3, 4))
+
+def test_products_of_rows_and_matrices():
+    x, w = torch.linspace(-1, 2, 6).reshape(2, 3), torch.linspace(2, -1, 12).reshape(3, 4)
+    agree(mapped, x, w)
+    x, w = x.double().requires_grad_(), w.double().requires_grad_()
+    assert torch.autograd.gradcheck(bw.op("idioms::mapped")(mapped), (x, w))
 
 
 def test_bits():

@@ -129,9 +129,9 @@ def _cut(loop: For, live: frozenset[Symbol], names: Names, analysis: Analysis) -
 
 
 def _pays(loop: For, behind: Block, passed: Sequence[Tensor], analysis: Analysis) -> bool:
-    """Whether lanes of a loop gain more than to pass values on takes, as long as an addition each, and is left."""
+    """Whether lanes gain more than what is left takes, and more than to store and load what is passed on."""
     gained, often = _total(loop.body), sum(prod(tensor.sizes) // LANES_LIMIT for tensor in passed)
-    worth = gained >= max(ARITHMETIC * often, _total(behind))
+    worth = gained >= max(2 * ARITHMETIC * often, _total(behind))
     return worth and lanes_pay(loop, FEW, _alone(loop, analysis))
 
 

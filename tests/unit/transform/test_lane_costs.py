@@ -162,7 +162,7 @@ def lengths(a: torch.Tensor):
 
 
 def rotated(a: torch.Tensor, c: float, s: float):
-    """Columns and rows: the first have no lanes."""
+    """Turns of pairs, which stay in variables from turn to turn: lanes read and store them once."""
     for t in range(3):
         for k in range(a.shape[0]):
             one = a[k, 0]
@@ -210,7 +210,7 @@ def test_branches_around_elements_that_lie_apart():
     [
         (grey, (), False),
         (lengths, (), True),
-        (rotated, (0.5, 0.25), False),
+        (rotated, (0.5, 0.25), True),
         (every_other, (), False),
         (summed_in_pairs, (), True),
     ],

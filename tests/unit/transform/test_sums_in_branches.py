@@ -103,5 +103,8 @@ def test_sums_beside_checks_are_joined_only_if_none_failed() -> None:
     assert [*arguments[3].data] == left
 
 
-def test_a_loop_that_a_sum_is_asked_for_stays_whole() -> None:
-    assert launches(after_a_test_of_it, numbers(30, 3), numbers(3)) == []
+def test_a_sum_that_is_asked_for_is_a_nest_of_its_own() -> None:
+    """What asks for it is launched after it, and each of both is cut by itself."""
+    found = launches(after_a_test_of_it, numbers(30, 3), numbers(3))
+    assert found
+    assert set(found) == {2}
