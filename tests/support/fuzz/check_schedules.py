@@ -77,7 +77,9 @@ def examine_schedules(case: Case, folder: Path, *, compiled: bool = True) -> Cou
 def _drawn(case: Case, program: Program, target: Target, seen: Counter[str]) -> tuple[str, Scheduled]:
     """Return a legal schedule for a program, and what comes of it."""
     source = random.Random(case.seed * 31 + 7)
-    kernels = kernels_of(canonical(program, sizes=True))
+    written = (node for kernel in kernels_of(program) for node in statements(kernel.body))
+    named = " ".join(node.index.name for node in written if isinstance(node, For))
+    kernels = kernels_of(canonical(program, sizes=True, given=named))
     kept: list[str] = []
     made = scheduled(program, target)
     for _ in range(TRIES if kernels else 0):

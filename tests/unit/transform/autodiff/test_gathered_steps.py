@@ -196,7 +196,7 @@ def updates(program: Program) -> set[str]:
         ("balanced", set()),
         ("greatest before", {"h_adjoint"}),
         ("nearest before", set()),
-        ("halved before", set()),
+        ("halved before", {"d_adjoint"}),
     ],
 )
 def test_what_a_step_adds_to_is_added_up_for_each_element(name: str, atomic: set[str]) -> None:
