@@ -18,6 +18,8 @@ from brickwork.bench.timers import Call
 __all__ = ["PAIRS", "Pair", "tables"]
 
 PAIRS = {pair.name: pair for group in (resampling, moving, rows, losses, layers) for pair in group.PAIRS}
+CLOSE = 1e-2
+"""By how much answers may differ, as a part of them: sums of products of 16 bits, logarithms of sums of exponentials."""
 FEW = ("glu", "cumsum_rows")
 """What tests run."""
 
@@ -41,7 +43,7 @@ def backward(run: Run) -> bench.Table:
 def _measured(
     run: Run, calls: Callable[[Pair, str, Scale], dict[str, Call]], names: tuple[str, ...], title: str
 ) -> bench.Table:
-    how = paced(run, roofline=False, check=False)  # A pair has compared its results before it is called.
+    how = paced(run, roofline=False, tolerance=CLOSE)
     with float32_convolutions():
         return bench.compare(
             lambda name: calls(PAIRS[name], run.device, _scale(run)),
@@ -49,6 +51,7 @@ def _measured(
             "ms",
             x_name="operator",
             title=title,
+            y_log=True,
             baseline="torch",
             **how,
         )

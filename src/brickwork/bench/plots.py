@@ -186,7 +186,8 @@ def _system(curve: Curve) -> str:
 def _drawn(curves: Sequence[Curve], axes: Axes) -> Figure:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7.6, 4.2), layout="constrained")
+    words = {x for curve in curves for x in curve.x if isinstance(x, str)}
+    figure = Figure(figsize=(max(7.6, len(words) / 4), 4.2), layout="constrained")
     lines_in(figure.subplots(), curves, axes)
     return figure
 
@@ -259,7 +260,10 @@ def _scaled(panel: Panel, axes: Axes, xs: Sequence[float | str], *, words: bool)
         panel.set_xscale("log", base=2)
     if words:
         room = _LETTERS // len(xs)
-        panel.set_xticks(range(len(xs)), [textwrap.fill(str(x), room, break_long_words=False) for x in xs])
+        if room < max(map(len, map(str, xs))) / 3:  # they stand upright where they would cover each other
+            panel.set_xticks(range(len(xs)), [str(x) for x in xs], rotation="vertical")
+        else:
+            panel.set_xticks(range(len(xs)), [textwrap.fill(str(x), room, break_long_words=False) for x in xs])
         panel.set_xlim(-0.55, len(xs) - 0.45)
     elif len(xs) <= _FEW:
         panel.set_xticks(list(xs), [f"{x:g}" if isinstance(x, float) else str(x) for x in xs])
