@@ -19,7 +19,7 @@ __all__ = ["PAIRS", "Pair", "tables"]
 
 PAIRS = {pair.name: pair for group in (resampling, moving, rows, losses, layers) for pair in group.PAIRS}
 CLOSE = 1e-2
-"""By how much answers may differ, as a part of them: sums of products of 16 bits, logarithms of sums of exponentials."""
+"""By how much answers may differ, as a part of them: numbers of 16 bits, logarithms of sums of exponentials."""
 FEW = ("glu", "cumsum_rows")
 """What tests run."""
 
