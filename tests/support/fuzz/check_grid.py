@@ -144,7 +144,7 @@ def _small_pieces() -> Generator[None]:
         patch.multiple(split_rows, EVEN=replace(few, unit=2), RAGGED=few, few_iterations=_one),
         patch.object(split_reductions, "DEEP", few),
         patch.object(split_reductions, "TILES", replace(few, joined=Role.PARALLEL)),
-        patch.object(register_tile, "busy_threads", lambda _: 1),
+        patch.object(register_tile, "busy_threads", _one),
         patch.object(long_sums, "LONG", 2),
         patch.object(free_parts, "SHORT", 1),
         patch.object(ranks, "UNROLLED", 2),
@@ -155,5 +155,5 @@ def _small_pieces() -> Generator[None]:
 
 
 def _one(_target: Target) -> int:
-    """Return so few iterations that rows are always worth pieces."""
+    """Return so few iterations or threads that pieces and tiles are always worth it."""
     return 1
