@@ -5,8 +5,10 @@ meet the condition. A mutant that no test kills is a condition without a test: i
 has the last run; `accepted.json` the few mutants that may live, each with the reason.
 
 `--only PATTERN` takes functions whose `file::name` matches the pattern, `--survivors` the mutants that the result says
-are alive; both write what they found into the result that is there. `--whole` ends a run after that time, with what it
-has found by then. `--tests` are the tests to judge by. The exit status is 1 if a mutant lives that is not accepted.
+are alive, `--rest` those of functions that the result does not hold as they stand now (with `--survivors`, both). They
+write what they found into the result that is there. `--whole` ends a run after that time, with what it has found by
+then, so that a campaign may run in pieces: all have `--rest`, and one output, which the first finds empty. `--tests`
+are the tests to judge by. The exit status is 1 if a mutant lives that is not accepted.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ import pytest  # noqa: E402
 from tests.mutate.mutants import Marked, Mutant, marked_functions, mutants  # noqa: E402
 from tests.mutate.trial import Limits, Outcome, Trial  # noqa: E402
 
+STARTED = time.monotonic()
 TESTS = ("tests/unit", "tests/cpu", "tests/errors")
 
 
@@ -46,10 +49,13 @@ def main() -> int:
     before = json.loads(options.output.read_text()) if options.output.exists() else {}
     functions = [item for item in marked_functions(SOURCE / "brickwork") if re.search(options.only, _name(item))]
     found = [mutant for function in functions for mutant in mutants(function)]
-    if options.survivors:
+    total = Counter(_name(item.function) for item in found)
+    if options.survivors or options.rest:
         alive = {(item["function"], item["before"], item["after"]) for item in before.get("survivors", ())}
-        found = [item for item in found if _key(item) in alive]
-        functions = [item for item in functions if any(mutant.function is item for mutant in found)]
+        held = {name: digest for name, (*_, digest) in before.get("functions", {}).items()}
+        rest = {item for item in functions if options.rest and held.get(_name(item)) != item.digest}
+        found = [item for item in found if item.function in rest or (options.survivors and _key(item) in alive)]
+        functions = list({_name(item.function): item.function for item in found}.values())
     if options.list:
         for item in found:
             print(f"{_name(item.function)}:{item.line}: {item.before}  ->  {item.after}")
@@ -69,7 +75,7 @@ def main() -> int:
         print(f"not used, since it fails or takes too long: {name}")
     counted = f"{len(functions)} functions, {len(trial.outcomes)} mutants, {len(alive)} alive"
     print(f"{counted}, {seconds:.0f} s of processors")
-    _write(options.output, _merged(before, trial, alive, seconds, options))
+    _write(options.output, _merged(before, trial, total, alive, seconds, options))
     return 1 if alive else 0
 
 
@@ -78,10 +84,11 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=2, help="children at a time")
     parser.add_argument("--only", default="", metavar="PATTERN", help="functions whose file::name matches this")
     parser.add_argument("--survivors", action="store_true", help="only the mutants that the result says are alive")
+    parser.add_argument("--rest", action="store_true", help="only functions that the result does not hold as they are")
     parser.add_argument("--tests", nargs="+", default=TESTS, help="what pytest collects")
     parser.add_argument("--seconds", type=float, default=10.0, help="what a mutant's tests take, at most, in all")
     parser.add_argument("--slowest", type=float, default=10.0, help="seconds of a test that is used, at most")
-    parser.add_argument("--whole", type=float, default=math.inf, help="after so many seconds no mutant is begun")
+    parser.add_argument("--whole", type=float, default=math.inf, help="when no mutant is begun any more, in seconds")
     parser.add_argument("--output", type=Path, default=HERE / "result.json")
     parser.add_argument("--killers", action="store_true", help="say what killed each mutant")
     parser.add_argument("--list", action="store_true", help="say what the mutants are, and run none")
@@ -90,7 +97,9 @@ def _options() -> argparse.Namespace:
 
 def _tried(functions: list[Marked], found: list[Mutant], options: argparse.Namespace) -> tuple[Trial, float]:
     """Run the mutants; return what became of them, and how many seconds of processors that took."""
-    trial = Trial(SOURCE, functions, found, Limits(options.jobs, options.seconds, options.slowest, options.whole))
+    trial = Trial(
+        SOURCE, functions, found, Limits(options.jobs, options.seconds, options.slowest, STARTED + options.whole)
+    )
     before = sum(os.times()[:4])
     with tempfile.TemporaryDirectory() as scratch:
         os.environ["BRICKWORK_CACHE_DIR"] = f"{scratch}/disk"
@@ -103,19 +112,21 @@ def _tried(functions: list[Marked], found: list[Mutant], options: argparse.Names
     return trial, sum(os.times()[:4]) - before
 
 
-def _merged(before: dict[str, Any], trial: Trial, alive: Sequence[Outcome], seconds: float, options) -> dict[str, Any]:
+def _merged(
+    before: dict[str, Any], trial: Trial, total: Counter[str], alive: Sequence[Outcome], seconds: float, options
+) -> dict[str, Any]:
     """Return the result of this run, with what an earlier one says of functions and mutants that did not run."""
-    whole = not options.only and not options.survivors
-    counts: dict[str, list[int]] = {} if whole else before.get("functions", {})
+    whole = not (options.only or options.survivors or options.rest)
+    counts: dict[str, list[Any]] = {} if whole else before.get("functions", {})
     survivors = [] if whole else list(before.get("survivors", ()))
     tried = {_key(item.mutant) for item in trial.outcomes}
-    if not options.survivors:
-        # Of what was interrupted, the functions count whose mutants have all been tried.
-        wanted = Counter(_name(item.function) for item in trial.mutants)
-        per = Counter(_name(item.mutant.function) for item in trial.outcomes)
-        per = Counter({name: number for name, number in per.items() if number == wanted[name]})
-        counts = counts | {name: [number, 0] for name, number in per.items()}
-        survivors = [item for item in survivors if item["function"] not in per]
+    # Of what was interrupted, the functions count whose mutants have all been tried.
+    per = Counter(_name(item.mutant.function) for item in trial.outcomes)
+    digests = {_name(item): item.digest for item in trial.functions}
+    counts = counts | {name: [number, 0, digests[name]] for name, number in per.items() if number == total[name]}
+    survivors = [
+        item for item in survivors if item["function"] not in digests or per[item["function"]] < total[item["function"]]
+    ]
     survivors = [item for item in survivors if (item["function"], item["before"], item["after"]) not in tried]
     survivors += [
         {"function": _name(item.mutant.function), "before": item.mutant.before, "after": item.mutant.after}
@@ -126,13 +137,14 @@ def _merged(before: dict[str, Any], trial: Trial, alive: Sequence[Outcome], seco
     counts = {name: numbers for name, numbers in counts.items() if name in there}
     survivors = sorted((item for item in survivors if item["function"] in counts), key=lambda item: item["function"])
     living = Counter(item["function"] for item in survivors)
-    counts = {name: [number, number - living[name]] for name, (number, _) in sorted(counts.items())}
+    counts = {name: [number, number - living[name], digest] for name, (number, _, digest) in sorted(counts.items())}
+    taken = 0 if whole else before.get("seconds", 0)
     return {
         "commit": _output("git", "rev-parse", "--short", "HEAD"),
         "date": time.strftime("%Y-%m-%d"),
         "tests": list(options.tests) if whole else before.get("tests", list(options.tests)),
-        "seconds": round(seconds) if whole else before.get("seconds"),
-        "mutants": sum(number for number, _ in counts.values()),
+        "seconds": taken + round(seconds) if whole or options.rest else taken,
+        "mutants": sum(number for number, *_ in counts.values()),
         "alive": len(survivors),
         "accepted": len(_accepted()),
         "survivors": survivors,
@@ -144,7 +156,7 @@ def _write(path: Path, result: dict[str, Any]) -> None:
     """Write a result, one function and one survivor a line."""
     parts = {name: json.dumps(value) for name, value in result.items()}
     parts["survivors"] = "[" + ",".join(f"\n  {json.dumps(item)}" for item in result["survivors"]) + "\n ]"
-    lines = (f"\n  {json.dumps(name)}: {value}" for name, value in result["functions"].items())
+    lines = (f"\n  {json.dumps(name)}: {json.dumps(value)}" for name, value in result["functions"].items())
     parts["functions"] = "{" + ",".join(lines) + "\n }"
     path.write_text("{" + ",".join(f"\n {json.dumps(name)}: {text}" for name, text in parts.items()) + "\n}\n")
 
@@ -163,7 +175,10 @@ def _key(mutant: Mutant) -> tuple[str, str, str]:
 
 
 def _output(*command: str) -> str:
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    try:
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:
+        return ""
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,6 +42,11 @@ class Marked:
     node: Function
     around: tuple[ast.ClassDef, ...]
     hazard: bool
+
+    @property
+    def digest(self) -> str:
+        """Tells the function from what it was before it was changed; comments and places do not count."""
+        return hashlib.sha256(ast.unparse(self.node).encode()).hexdigest()[:12]
 
     def code(self, node: Function) -> CodeType:
         """Return the code object of a changed version of the function."""

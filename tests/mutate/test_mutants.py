@@ -85,3 +85,14 @@ def test_mutants_run_and_probes_say_which_tests_may_notice_them(tmp_path):
     for item in unlike:
         place, value = item.probe
         assert any((7, place, each) in seen for each in ((value,) if value is not None else (True, False)))
+
+
+def test_a_function_is_told_from_what_it_was_but_not_by_comments(tmp_path):
+    before = found(tmp_path).digest
+    text = SOURCE.replace("bounds = ", "# in two places\n        bounds = ")
+    (tmp_path / "judge.py").write_text(text)
+    (again,) = marked_functions(tmp_path)
+    assert again.digest == before
+    (tmp_path / "judge.py").write_text(text.replace("node > 0", "node > 1"))
+    (changed,) = marked_functions(tmp_path)
+    assert changed.digest != before

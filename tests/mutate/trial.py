@@ -12,10 +12,13 @@ import builtins
 import functools
 import gc
 import importlib
+import math
+import os
 import shutil
 import signal
 import sys
 import time
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
@@ -29,17 +32,21 @@ import pytest
 from tests.mutate.children import Task, run
 from tests.mutate.mutants import PROBE, Marked, Mutant, instrumented
 
-Seen = frozenset[tuple[int, int, bool]]
+GRACE = 30.0
+CHILDREN_EACH = 4
+Seen = array
+"""What a test observed of probes, as numbers of `_observed`: thousands of tests see hundreds of probes each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many children run at once, how much a mutant's tests, the slowest test and the whole run may take."""
+    """How many children run at once, how much a mutant's tests and the slowest test may take, and when it ends."""
 
     jobs: int
     seconds: float
     slowest: float
-    whole: float
+    end: float
+    """By the clock of `time.monotonic`; what has begun by then has `GRACE` seconds more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,36 +102,54 @@ class _Children:
     made: int = 0
 
     def measure(self) -> dict[int, Seen]:
-        """Run each test with probes; return what those that pass have seen."""
+        """Run each test with probes; return what those that pass have seen.
+
+        To fork a process of this size takes longer than many a test, so that foremen share the forking.
+        """
         codes = {number: instrumented(item, number) for number, item in enumerate(self.trial.functions)}
+        foremen, total = max(self.trial.limits.jobs // CHILDREN_EACH, 1), len(self.items)
         seen: dict[int, Seen] = {}
-        began = time.monotonic()
+
+        def done(answers: dict[int, Any]) -> None:
+            for at, answer in answers.items():
+                if answer is None or answer[0] == "failed":
+                    self.trial.failed.append(self.items[at].nodeid)
+                elif answer[0] == "passed" and answer[2]:
+                    self.seconds[at], seen[at] = answer[1], answer[2]
+
+        shares = [functools.partial(self.measured, codes, range(each, total, foremen)) for each in range(foremen)]
+        if foremen == 1:
+            done(shares[0]())
+        else:
+            run((Task(share, math.inf, done) for share in shares), foremen)
+        print(file=sys.stderr)
+        return seen
+
+    def measured(self, codes: dict[int, CodeType], places: range) -> dict[int, Any]:
+        """Return what `probe` says of some tests."""
+        answers: dict[int, Any] = {}
+        began, slowest = time.monotonic(), self.trial.limits.slowest
 
         def tasks() -> Iterator[Task]:
-            for at in range(len(self.items)):
+            for at in places:
                 folder = self.folder()
 
                 def done(answer: Any, at: int = at, folder: Path = folder) -> None:
                     shutil.rmtree(folder, ignore_errors=True)
-                    if answer is None or answer[0] == "failed":
-                        self.trial.failed.append(self.items[at].nodeid)
-                    elif answer[0] == "passed" and answer[2]:
-                        self.seconds[at], seen[at] = answer[1], answer[2]
-                    _say(f"measured {at + 1} of {len(self.items)} tests, {time.monotonic() - began:.0f} s")
+                    answers[at] = answer
+                    _say(f"measured {len(answers)} of {len(places)} tests, {time.monotonic() - began:.0f} s")
 
-                slowest = self.trial.limits.slowest
                 yield Task(functools.partial(self.probe, codes, at, folder), 20 * slowest + 60, done)
 
-        run(tasks(), self.trial.limits.jobs)
-        print(file=sys.stderr)
-        return seen
+        run(tasks(), min(self.trial.limits.jobs, CHILDREN_EACH))
+        return answers
 
     def probe(self, codes: dict[int, CodeType], at: int, folder: Path) -> tuple[str, float, Seen]:
         """Run a test in a child, and return how it went, how long it took, and what it saw."""
-        seen: set[tuple[int, int, bool]] = set()
+        seen: set[int] = set()
 
         def probe(function: int, number: int, value: Any) -> Any:
-            seen.add((function, number, bool(value)))
+            seen.add(_observed(function, number, bool(value)))
             return value
 
         setattr(builtins, PROBE, probe)
@@ -133,7 +158,7 @@ class _Children:
         self.enter(folder)
         began = time.process_time()
         state = self.run(self.items[at], None, self.trial.limits.slowest)
-        return state, time.process_time() - began, frozenset(seen)
+        return state, time.process_time() - began, array("L", seen)
 
     def enter(self, folder: Path) -> None:
         """Give a child a folder of its own for all that tests write."""
@@ -141,7 +166,7 @@ class _Children:
 
     def folder(self) -> Path:
         self.made += 1
-        folder = self.scratch / str(self.made)
+        folder = self.scratch / f"{os.getpid()}-{self.made}"
         folder.mkdir()
         return folder
 
@@ -156,7 +181,7 @@ class _Children:
 
     def try_out(self, seen: dict[int, Seen]) -> None:
         """Run all mutants, and note what became of them."""
-        noticing: dict[tuple[int, int, bool], list[int]] = defaultdict(list)
+        noticing: dict[int, array] = defaultdict(functools.partial(array, "L"))
         for at, probes in seen.items():
             for probe in probes:
                 noticing[probe].append(at)
@@ -167,17 +192,20 @@ class _Children:
 
         def tasks() -> Iterator[Task]:
             for mutant in self.trial.mutants:
-                if time.monotonic() - began > self.trial.limits.whole:
+                left = self.trial.limits.end - time.monotonic()
+                if left < 0:
                     return
                 number = numbers[mutant.function.file, mutant.function.name]
                 probe, value = mutant.probe
                 values = (True, False) if value is None else (value,)
-                touching = {at for value in values for at in noticing[number, probe, value]}
+                touching = {at for value in values for at in noticing[_observed(number, probe, value)]}
                 chosen = self.chosen(touching, killers[number])
                 folder = self.folder()
 
                 def done(answer: Any, mutant=mutant, chosen=chosen, folder=folder, number=number, touching=touching):
                     shutil.rmtree(folder, ignore_errors=True)
+                    if answer is None and time.monotonic() > self.trial.limits.end:
+                        return
                     killer: str | None = "crash" if answer is None else None
                     if isinstance(answer, int) and answer >= 0:
                         killers[number][answer] += 1
@@ -186,8 +214,8 @@ class _Children:
                     alive = sum(item.killer is None for item in outcomes)
                     _say(f"{len(outcomes)} of {total} mutants, {alive} alive, {time.monotonic() - began:.0f} s")
 
-                limit = sum(map(self.patience, chosen))
-                yield Task(functools.partial(self.attack, mutant, number, chosen, folder), 10 * limit + 60, done)
+                limit = min(10 * sum(map(self.patience, chosen)) + 60, left + GRACE)
+                yield Task(functools.partial(self.attack, mutant, number, chosen, folder), limit, done)
 
         run(tasks(), self.trial.limits.jobs)
         print(file=sys.stderr)
@@ -216,6 +244,10 @@ class _Children:
             if self.run(self.items[at], following, self.patience(at)) == "failed":
                 return at
         return -1
+
+
+def _observed(function: int, probe: int, value: bool) -> int:
+    return (function << 16 | probe) << 1 | value
 
 
 def _function(source: Path, marked: Marked) -> FunctionType:
