@@ -114,7 +114,8 @@ NOT_TUNED: dict[str, str] = {
     "transform.schedule.grid:DRAWN_LANES": "what a block of the random generator consists of",
     "transform.schedule.panels:MOST_COLUMNS": "what vectors of neighbours can say",
     "transform.schedule.schedule:LANES_LIMIT": "bits of a mask",
-    "transform.sums:SMALL": "a limit that proofs rest on",
+    "transform.scratch_layout:FAR": "a rank of layouts",
+    "transform.sums:*": "limits that proofs rest on",
     "transform.verbs.varying:MOST": "a limit of int64",
     "transform.spelling:BEYOND": "a rank of operators",
     "transform.wavefront:FOREVER": "a limit of int64",
@@ -122,7 +123,7 @@ NOT_TUNED: dict[str, str] = {
     "transform.wavefront:SLOPES": "directions of a grid",
 }
 """Constants, `module:NAME`, that are no choice that a measurement could change, and what they are instead."""
-TUNED_CONSTANTS = 133
+TUNED_CONSTANTS = 89
 """How many other numbers modules of these rooms name: a budget that may only fall. 10 are wanted."""
 TUNED_COMPARISONS = 13
 """How many comparisons there hold a literal beyond -2 ... 2: a budget that may only fall."""

@@ -92,7 +92,7 @@ def test_block_reduction(name, dtype, width):
 @pytest.mark.parametrize("columns", [200, 1000])
 @pytest.mark.parametrize("each", [4, 64])
 def test_threads_of_a_block_take_several_steps_each(monkeypatch, columns, each):
-    monkeypatch.setattr(launch_dimensions, "ENOUGH_THREADS", 1)
+    monkeypatch.setattr(launch_dimensions, "BUSY_THREADS", 1)
     monkeypatch.setattr(launch_dimensions, "STEPS_EACH", each)
     x = torch.randint(-4, 5, (6, columns)).float()
     tensor, to = named("x", 0, x), named("out", 1, torch.zeros(6))

@@ -16,21 +16,23 @@ from brickwork.ir import build
 from brickwork.ir.nodes import Block, Check, For, Kernel, Node, Role, Store, While
 from brickwork.ir.walk import statements
 from brickwork.records import dataclass
+from brickwork.target.matrix import REGISTERS, ROOMY_REGISTERS
+from brickwork.target.target import BLOCK_THREADS, SCHEDULERS, WARP
 from brickwork.transform.schedule.planner import has_fixed_bounds
 from brickwork.transform.schedule.register_tile import UNROLLED
 
-PARALLEL_THREADS = 256
-"""Threads in a block of a kernel whose threads take an iteration (or `width` of them) each."""
-UNROLLED_THREADS = 128
-"""The same where loops of an iteration are unrolled: it needs many registers, and may take longer than others."""
-TILE_BLOCKS = 4
-"""Blocks with register tiles that a multiprocessor has room for: 128 registers for each thread."""
-MOST_THREADS = 512
-"""Most threads in a block that shares an iteration: 128 registers are left for each."""
-LONE_THREADS = 1024
-"""The same of one that shares one loop out after the other, where there are few blocks: all that a block may have."""
-TEAM_THREADS = 128
+TEAM_THREADS = SCHEDULERS * WARP
 """Threads of a block whose warps, or parts of them, take an iteration of their own each: a warp for each scheduler."""
+UNROLLED_THREADS = TEAM_THREADS
+"""The same where loops of an iteration are unrolled: it needs many registers, and may take longer than others."""
+PARALLEL_THREADS = 2 * UNROLLED_THREADS
+"""Threads in a block of a kernel whose threads take an iteration (or `width` of them) each."""
+MOST_THREADS = REGISTERS // ROOMY_REGISTERS
+"""Most threads in a block that shares an iteration: 128 registers are left for each."""
+TILE_BLOCKS = MOST_THREADS // UNROLLED_THREADS
+"""Blocks with register tiles that a multiprocessor has room for: 128 registers for each thread."""
+LONE_THREADS = BLOCK_THREADS
+"""The same of one that shares one loop out after the other, where there are few blocks: all that a block may have."""
 MOST_BLOCKS = 2**31 - 1
 """Most blocks along x."""
 MOST_ROWS = 2**16 - 1

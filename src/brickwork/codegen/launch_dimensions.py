@@ -22,25 +22,19 @@ from brickwork.codegen.tile_cluster import blocks_of
 from brickwork.ir import build
 from brickwork.ir.nodes import Block, Expression, For, If, Kernel, Role, While
 from brickwork.records import dataclass
-from brickwork.target.matrix import PROCESSOR_THREADS
-from brickwork.target.target import LEAST_TEAM, WARP
+from brickwork.target.target import BUSY_THREADS, LEAST_TEAM, PROCESSORS, WARP
 from brickwork.transform.iteration_bounds import Ranges
 from brickwork.transform.schedule.lengths import Lengths, lengths_in, shortest_axis
 
-UNKNOWN_STEPS = 256
-"""Steps taken for a loop whose length is known on the device only: a warp each, where there are many such loops."""
 STEPS_EACH = 8
 """Steps of a loop that a thread takes one after the other where there are enough threads for all of the grid."""
-ENOUGH_THREADS = 1 << 18
-"""Threads that keep a GPU busy."""
-FEW_BLOCKS = ENOUGH_THREADS // PROCESSOR_THREADS
-"""Multiprocessors of such a GPU: a nest that would have fewer blocks has smaller ones, down to a warp."""
-
+UNKNOWN_STEPS = STEPS_EACH * WARP
+"""Steps taken for a loop whose length is known on the device only: a warp each, where there are many such loops."""
 COLUMNS_EACH = 16
 """Most steps of a row that a thread takes."""
 FEW_COLUMNS = 4
 """Rows of so few steps are for one thread each."""
-MANY_STEPS = 2 * ENOUGH_THREADS
+MANY_STEPS = 2 * BUSY_THREADS
 """Steps of a grid for each that a thread takes: there are threads for the whole machine all the same."""
 
 Scalar: TypeAlias = Callable[[Expression], str]
@@ -87,7 +81,7 @@ def emit_launch_dimensions(scalar: Scalar, writer: FunctionWriter, kernel: Kerne
 def _block(writer: FunctionWriter, total: str, most: int) -> str:
     """Return the threads of a block for so many steps, as i64: fewer than `most` where blocks are few otherwise."""
     emit = writer.emit
-    each = emit(f"call i64 @llvm.umax.i64(i64 {emit(f'udiv i64 {total}, {FEW_BLOCKS}')}, i64 {WARP})")
+    each = emit(f"call i64 @llvm.umax.i64(i64 {emit(f'udiv i64 {total}, {PROCESSORS}')}, i64 {WARP})")
     each = emit(f"call i64 @llvm.umin.i64(i64 {each}, i64 {most})")
     return emit(f"shl i64 1, {_power_below(writer, each)}")
 
@@ -178,7 +172,7 @@ def _teams(scalar: Scalar, writer: FunctionWriter, kernel: Kernel, total: str) -
     emit = writer.emit
     steps = _longest(scalar, writer, kernel)
     few = _divided(writer, steps, STEPS_EACH)
-    share = emit(f"udiv i64 {ENOUGH_THREADS}, {emit(f'call i64 @llvm.smax.i64(i64 {total}, i64 1)')}")
+    share = emit(f"udiv i64 {BUSY_THREADS}, {emit(f'call i64 @llvm.smax.i64(i64 {total}, i64 1)')}")
     most = _most_threads(writer, kernel, share)
     share = emit(f"call i64 @llvm.smin.i64(i64 {share}, i64 {steps})")
     wanted = emit(f"call i64 @llvm.smax.i64(i64 {few}, i64 {share})")
@@ -189,7 +183,7 @@ def _teams(scalar: Scalar, writer: FunctionWriter, kernel: Kernel, total: str) -
     part = emit(f"shl i64 1, {_power(writer, emit(f'call i64 @llvm.umax.i64(i64 {wanted}, i64 {LEAST_TEAM})'), WARP)}")
     threads = emit(f"select i1 {emit(f'icmp ule i64 {steps}, {WARP // 2}')}, i64 {part}, i64 {threads}")
     # No more teams than leave a block for each multiprocessor, but a warp of them.
-    each = emit(f"call i64 @llvm.umax.i64(i64 {emit(f'udiv i64 {total}, {FEW_BLOCKS}')}, i64 1)")
+    each = emit(f"call i64 @llvm.umax.i64(i64 {emit(f'udiv i64 {total}, {PROCESSORS}')}, i64 1)")
     several = emit(f"mul i64 {threads}, {emit(f'shl i64 1, {_power_below(writer, each)}')}")
     several = emit(f"call i64 @llvm.umax.i64(i64 {several}, i64 {WARP})")
     several = emit(f"call i64 @llvm.umin.i64(i64 {several}, i64 {TEAM_THREADS})")

@@ -23,9 +23,8 @@ from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Check, For, Load, Reduction, Role, Store, Symbol, Tensor, joined_together
 from brickwork.ir.walk import read_symbols, statements, walk
 from brickwork.records import dataclass
+from brickwork.transform.schedule.planner import SHARE
 
-CHUNK_COST = 65536
-"""Least work of a thread's share, in units of `cost.py`."""
 CHUNKS = 64
 """Largest number of partial results of a reduction."""
 BLOCK_VECTORS = 64
@@ -72,7 +71,7 @@ def emit_parallel(state: State, loop: For, emit_block: EmitBlock) -> None:
     total = counts[0]
     for count in counts[1:]:
         total = writer.emit(f"mul i64 {total}, {count}")
-    share = writer.emit(f"fdiv double {float(CHUNK_COST):.1f}, {work}")
+    share = writer.emit(f"fdiv double {float(SHARE):.1f}, {work}")
     grain = writer.emit(f"call i64 @llvm.fptosi.sat.i64.f64(double {share})")
     grain = writer.emit(f"call i64 @llvm.smax.i64(i64 {grain}, i64 1)")
     words = [*starts, *stops, *counts, total]

@@ -40,9 +40,10 @@ from brickwork.ir.nodes import For, Kernel, Load, Reduction, Role, Store, Tensor
 from brickwork.ir.walk import statements, walk
 from brickwork.legality import hazard, legality
 from brickwork.target.target import WARP
+from brickwork.transform.schedule.grid import UNROLLED_TOGETHER
 from brickwork.transform.schedule.planner import LARGE_BODY
 
-UNROLLED = 4
+UNROLLED = UNROLLED_TOGETHER
 """Steps of a thread that are written out, so that it waits for what all of them load at once."""
 
 

@@ -27,8 +27,6 @@ from brickwork.codegen.grid import (
 )
 from brickwork.codegen.launch_dimensions import (
     COLUMNS_EACH,
-    ENOUGH_THREADS,
-    FEW_BLOCKS,
     FEW_COLUMNS,
     MANY_STEPS,
     STEPS_EACH,
@@ -73,7 +71,7 @@ from brickwork.ir.scalar_semantics import Number, cast, evaluate
 from brickwork.ir.walk import statements, walk
 from brickwork.records import dataclass
 from brickwork.runtime.artifact import Artifact
-from brickwork.target.target import LEAST_TEAM, WARP
+from brickwork.target.target import BUSY_THREADS, LEAST_TEAM, PROCESSORS, WARP
 
 Argument: TypeAlias = tuple[int, ...] | list["Argument"] | int | float | None
 """The sizes of a tensor, the items of a list, a number, or what is absent."""
@@ -312,7 +310,7 @@ def _figures(known: _Known, kernel: Kernel) -> LaunchFigures:
             blocks = _table(grid, prod(lengths[:-1]), lengths[-1])
             return LaunchFigures(kernel.name, blocks, grid.threads, *total, *what)
         case Form.PARALLEL:
-            each = min(max(steps // FEW_BLOCKS, WARP), grid.threads)
+            each = min(max(steps // PROCESSORS, WARP), grid.threads)
             each = 1 << (each.bit_length() - 1)
             return LaunchFigures(kernel.name, -(-steps // each), each, *total, *what)
         case Form.BLOCK if grid.tile is not None:
@@ -320,7 +318,7 @@ def _figures(known: _Known, kernel: Kernel) -> LaunchFigures:
             return LaunchFigures(kernel.name, steps * parts, grid.threads, *total, *what, parts)
         case Form.BLOCK:
             threads = _threads(known, kernel, steps)
-            several = 1 << (max(steps // FEW_BLOCKS, 1).bit_length() - 1)
+            several = 1 << (max(steps // PROCESSORS, 1).bit_length() - 1)
             teams = min(max(threads * several, WARP), TEAM_THREADS) // threads if threads <= WARP else 1
             return LaunchFigures(kernel.name, -(-steps // teams), threads * teams, *total, *what)
 
@@ -343,7 +341,7 @@ def _threads(known: _Known, kernel: Kernel, total: int) -> int:
     ]
     steps = [UNKNOWN_STEPS if length is None else -(-int(length) // step) for length, step in lengths]
     longest = max((1, *steps))
-    share = ENOUGH_THREADS // max(total, 1)
+    share = BUSY_THREADS // max(total, 1)
     wanted = max(-(-longest // STEPS_EACH), min(share, longest), 1)
     most = max(min(share // 2, grid_of(kernel).threads), MOST_THREADS)
     wanted = min(wanted, most)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from brickwork.target.matrix import MOST_PARTS
-from brickwork.target.target import Target
+from brickwork.target.target import BLOCK_THREADS, Target
 
 _PTX = {
     (7, 5): 63,
@@ -56,7 +56,7 @@ def cuda_target(capability: tuple[int, int]) -> Target:
         fused=True,
         grid=True,
         threads=_THREADS.get(known, _FEW_THREADS),
-        block_threads=1024,
+        block_threads=BLOCK_THREADS,
         launch_ns=4000,
         block_step_ns=375,
         access_bytes=16,

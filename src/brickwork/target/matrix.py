@@ -16,6 +16,8 @@ GROUP_SHARED_BYTES = 227 << 10
 """Bytes of shared memory of a multiprocessor that has instructions for groups of warps."""
 REGISTERS, THREAD_REGISTERS = 65536, 255
 """Registers of a multiprocessor, and those that a thread has at most."""
+ROOMY_REGISTERS = 128
+"""Registers of a thread that keeps much in them: half of those that it may have."""
 GROUP_ROWS = 64
 """Rows of a tile that a group of four warps multiplies (`wgmma`)."""
 GROUP_TERMS = 16
@@ -26,8 +28,6 @@ RASTER = 8
 """Rows of tiles whose blocks run together, so that a cache holds their factors."""
 LEAST_SIDE, LEAST_AREA, LEAST_TERMS = 8, 32 * 32, 32
 """Rows and columns, sums, and terms of a sum for which tiles are worth it."""
-PROCESSOR_THREADS = 2048
-"""Threads of a multiprocessor, by which `Target.threads` counts them."""
 MOST_PARTS = 8
 """Blocks that add up a tile at most: all GPUs from capability 9.0 on have room for a cluster of eight."""
 LEAST_STAGES = 4

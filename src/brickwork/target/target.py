@@ -8,6 +8,16 @@ WARP = 32
 """Threads of a grid that run together, and may give one another what is in their registers."""
 LEAST_TEAM = 4
 """Least of these that share an iteration out: of aligned rows they read two sectors of memory, of 32 bytes, at once."""
+SCHEDULERS = 4
+"""Parts of a multiprocessor, each of which issues instructions of warps of its own."""
+BLOCK_THREADS = 1024
+"""Threads that a block of a grid has at most."""
+PROCESSOR_THREADS = 2048
+"""Threads of a multiprocessor, by which `Target.threads` counts them."""
+PROCESSORS = 128
+"""Multiprocessors of a large GPU, for what is decided before the machine is known; kinds differ by some."""
+BUSY_THREADS = PROCESSORS * PROCESSOR_THREADS
+"""Threads that keep such a GPU busy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,12 +55,12 @@ Symbols = frozenset[Symbol]
 FEW_TERMS = 1 << 16
 """Iterations of a reduction that the threads of a block are done with before two launches and their scratch tensor
 would be; in a block it has no stores."""
-FEW_UNKNOWN = 512
-"""The same where there are loops inside whose length is not known."""
-FEW_INSIDE = 1 << 15
-"""The same, of those loops in all, where it is known..."""
+FEW_INSIDE = FEW_TERMS // 2
+"""The same, of loops inside in all, where their length is known..."""
 LONGEST_INSIDE = 256
 """...and one thread runs so many of them at most."""
+FEW_UNKNOWN = 2 * LONGEST_INSIDE
+"""The same where there are loops inside whose length is not known."""
 MANY = 1 << 30
 """Where numbers of iterations are no longer told apart, so that sums and products of them do not wrap."""
 MOST_TURNS = 1 << 22

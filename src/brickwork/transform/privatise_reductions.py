@@ -44,6 +44,7 @@ from brickwork.ir.walk import NodeType, assigned_symbols, rewrite, statements, w
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import Partition
+from brickwork.transform.schedule.planner import SHARE
 from brickwork.transform.schedule.schedule import LANES_LIMIT, Schedule
 from brickwork.transform.scratch import Names, identity, names_of
 from brickwork.transform.split_reductions import nested
@@ -51,8 +52,6 @@ from brickwork.transform.strips import computes_ahead
 from brickwork.transform.verbs.split import count_of
 
 PIECES = 32
-LEAST = 1 << 16
-"""Fewest updates that are worth it."""
 PER_ELEMENT = 4
 """Fewest updates for each element of the copies, which have to be begun and joined."""
 LANES = 8
@@ -197,7 +196,7 @@ class Copier:
         updated = [tensor for tensor in tensors if tensor in chosen]
         counts = [_elements(tensor) for tensor in updated]
         least = build.mul(reduce(build.add, counts), build.integer(PER_ELEMENT * PIECES))
-        least = build.apply("maximum", least, build.integer(LEAST))
+        least = build.apply("maximum", least, build.integer(SHARE))
         is_long = build.apply("ge", _turns(loop, self.places()), least)
         pieces = build.select(is_long, build.integer(PIECES), build.integer(0))
         own: dict[Tensor, Tensor] = {}

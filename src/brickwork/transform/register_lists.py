@@ -42,10 +42,10 @@ from brickwork.transform.privatise import ROOM
 from brickwork.transform.schedule.grid import UNROLLED_TOGETHER
 from brickwork.transform.sums import sum_of
 
-FEW = 16
-"""Items of a short list: each iteration is tested to be one."""
 MOST = ROOM
 """Items of the longest list, which has just so many: a thread has 255 registers."""
+FEW = MOST // 4
+"""Items of a short list: each iteration is tested to be one."""
 LENGTHS = ((FEW, False), (FEW, True), (MOST // 2, True), (MOST, True))
 """The lengths that have a version, and whether it is for lists of just so many items. Without tests of items, what they
 read is read at once, and before the loops around: an iteration of `selective_scan` takes 370 instructions, not 900."""

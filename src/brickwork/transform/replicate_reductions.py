@@ -36,14 +36,14 @@ from brickwork.ir.operators import OPERATORS
 from brickwork.ir.walk import rewrite, statements
 from brickwork.legality import legality
 from brickwork.records import dataclass
-from brickwork.target.target import Target
+from brickwork.target.target import BLOCK_THREADS, Target
 from brickwork.transform.guard import conjunction
 from brickwork.transform.scratch import Names
 from brickwork.transform.split_reductions import flat_place, nested
 from brickwork.transform.verbs.split import count_of
 
 COPIES = 512
-RUN = 1024
+RUN = BLOCK_THREADS
 """Neighbouring iterations that update the same copy."""
 FEW_COPIES = 8
 """Least copies, and updates of each element: with fewer threads would wait for one another still (not measured)."""

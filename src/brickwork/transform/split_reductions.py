@@ -35,7 +35,7 @@ from brickwork.ir.operators import OPERATORS
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements
 from brickwork.legality import legality
 from brickwork.records import dataclass
-from brickwork.target.target import WARP
+from brickwork.target.target import BUSY_THREADS, PROCESSORS, WARP
 from brickwork.transform.host_device_partition import Partition
 from brickwork.transform.schedule.contract_loops import longest
 from brickwork.transform.schedule.lengths import by_axes
@@ -56,21 +56,21 @@ class Limits:
 
     few: int
     least: int
-    unit: int
     enough: int
     most: int
+    unit: int = 1
     joined: Role = Role.BLOCK
 
 
-THREADS = Limits(few=1 << 17, least=64, unit=1, enough=1 << 20, most=4096)
+THREADS = Limits(few=BUSY_THREADS // 2, least=64, enough=4 * BUSY_THREADS, most=4096)
 """Of nests whose iterations are for a thread each."""
-DEEP = replace(THREADS, few=1 << 15, least=DEEPEST)
+DEEP = replace(THREADS, few=BUSY_THREADS // 8, least=DEEPEST)
 """Of such nests whose iterations accumulate in loops of loops."""
-TILES = replace(DEEP, few=1 << 18, enough=1 << 19, most=64, joined=Role.PARALLEL)
+TILES = replace(DEEP, few=BUSY_THREADS, enough=2 * BUSY_THREADS, most=64, joined=Role.PARALLEL)
 """Of nests with register tiles that do: they are many, but of unequal length, and each is as long as several others."""
 TOGETHER = replace(TILES, few=DEEP.few, least=THREADS.least)
 """Of nests whose threads have iterations of an outer loop together, and accumulate in one loop."""
-BLOCKS = Limits(few=256, least=8192, unit=PIECE_UNIT, enough=2048, most=MOST_PIECES)
+BLOCKS = Limits(few=2 * PROCESSORS, least=8 * PIECE_UNIT, unit=PIECE_UNIT, enough=16 * PROCESSORS, most=MOST_PIECES)
 """Of nests whose iterations are for a block each, which accumulates in its threads."""
 WARPS = replace(BLOCKS, least=BLOCKS.least // WARP, unit=BLOCKS.unit // WARP)
 """Of such nests that accumulate in warps, whose threads share out what is inside."""

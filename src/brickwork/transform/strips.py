@@ -51,11 +51,12 @@ from brickwork.ir.tensor_types import type_of
 from brickwork.ir.walk import assigned_symbols, local_bytes, read_symbols, rebuild, rewrite_statements, statements, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
+from brickwork.target.cycles import ARITHMETIC
 from brickwork.target.target import Target
 from brickwork.transform.promote import reads
 from brickwork.transform.schedule.lane_costs import lanes_pay, work
 from brickwork.transform.schedule.planner import FEW, NEIGHBOUR, access_cost, trip_count, varies_with
-from brickwork.transform.schedule.recurrence import ARITHMETIC, is_division
+from brickwork.transform.schedule.recurrence import is_division
 from brickwork.transform.schedule.schedule import LANES_LIMIT
 from brickwork.transform.scratch import Names, copied, names_of, with_variables
 

@@ -224,7 +224,7 @@ def with_objects(definition: Definition, operator: Callable[..., Any]) -> Callab
 def small_pieces() -> Generator[None]:
     """Share small tensors out among threads, too: pieces of work are made small."""
     with (
-        patch.object(parallel, "CHUNK_COST", 1),
+        patch.object(parallel, "SHARE", 1),
         patch.object(parallel, "BLOCK_VECTORS", 1),
         patch.object(parallel, "CHUNKS", 5),
         patch.object(defaults, "LIGHT_CHUNK", 16),

@@ -25,15 +25,13 @@ from brickwork.ir.nodes import Assign, Block, If, Read, Statement, Symbol
 from brickwork.ir.walk import assigned_symbols, read_counts, read_symbols, rewrite_blocks, statements
 from brickwork.legality import legality
 
-BRANCHES = 2
-"""Assignments of a temporary in an `if`: one in each branch."""
-
 
 def coalesce(block: Block) -> Block:
     """Return the block without temporaries that only pass a value on."""
     reads = read_counts(block)
     writes = Counter(node.symbol for node in statements(block) if isinstance(node, Assign))
-    passed = {symbol: number for symbol, number in writes.items() if number <= BRANCHES and reads[symbol] == 1}
+    # An `if` assigns a temporary once in each branch.
+    passed = {symbol: number for symbol, number in writes.items() if number <= 2 and reads[symbol] == 1}
     if not passed:
         return block
     return rewrite_blocks(block, lambda inner: _coalesced(inner, passed))

@@ -62,12 +62,11 @@ from brickwork.target.matrix import (
     MET,
     PADDED,
     PADDED_TRIANGLES,
-    PROCESSOR_THREADS,
     ROW_BYTES,
     SAVED,
     Form,
 )
-from brickwork.target.target import Target
+from brickwork.target.target import PROCESSOR_THREADS, Target
 from brickwork.transform.schedule.contract_loops import asked_around, levelled, longest, opened, tiles, windows
 from brickwork.transform.schedule.grid import GridPlanner
 from brickwork.transform.schedule.lengths import lengths_in

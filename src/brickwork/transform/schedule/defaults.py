@@ -36,6 +36,7 @@ from brickwork.transform.schedule.grid import grid_schedule
 from brickwork.transform.schedule.lane_costs import lanes_pay, strays
 from brickwork.transform.schedule.lengths import lengths_in
 from brickwork.transform.schedule.planner import (
+    DEPTH_WEIGHT,
     JAMMED,
     Planner,
     access_cost,
@@ -67,20 +68,20 @@ REDUCTION_LANES = 32
 """Lanes of an accumulating loop: the same on every machine, so that results are."""
 FEW_ITERATIONS = REDUCTION_LANES // 2
 """Fewer iterations of a window than these run in order, while lanes run what is around it."""
-RAGGED_LANES = 8
+ACCUMULATORS = 4
+"""Vectors a lane set spans where an inner loop accumulates, to hide the latency of a multiply-add."""
+JAMMED_ACCUMULATORS = ACCUMULATORS // 2
+"""Vectors a lane set spans then: with `JAMMED` iterations, as many as hide the latency and fit the registers."""
+RAGGED_LANES = REDUCTION_LANES // ACCUMULATORS
 """Lanes of an accumulating loop that data begin or end, which is often short (the row of a sparse matrix)."""
 LIGHT_CHUNK = 4096
 """Iterations a chunk of a loop without inner loops."""
-HEAVY_CHUNK = 256
+HEAVY_CHUNK = LIGHT_CHUNK // int(DEPTH_WEIGHT)
 """Iterations a chunk of a loop with inner loops."""
 APART_CHUNK = 2**19
 """Iterations a chunk of a loop that only moves elements apart: it waits for memory, so a second thread gains little."""
-ACCUMULATORS = 4
-"""Vectors a lane set spans where an inner loop accumulates, to hide the latency of a multiply-add."""
 FUNCTION_VECTORS = 2
 """Vectors a lane set spans where functions of floats or random numbers are computed, to hide their latency."""
-JAMMED_ACCUMULATORS = 2
-"""Vectors a lane set spans then: with `JAMMED` iterations, as many as hide the latency and fit the registers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,13 +66,14 @@ from brickwork.transform.schedule.shared_loops import SHORT, SharingPlanner, are
 from brickwork.transform.schedule.tile import find_across, is_cheap, tile_of
 from brickwork.transform.verbs.fuse import find_flat
 
-MOST_LANES = 8
 DRAWN_LANES = 4
 """Numbers that one block of the random generator makes."""
 UNROLLED = 8
 """Turns of an accumulating loop that are written out where they read neighbours."""
-UNROLLED_TOGETHER = 4
+UNROLLED_TOGETHER = UNROLLED // 2
 """The same where iterations run together: they need registers, too."""
+MOST_LANES = UNROLLED
+"""Iterations that a thread runs in lanes, which are written out, too."""
 LIGHT_PIECE = 4096
 """Least iterations for a block of threads that accumulates."""
 

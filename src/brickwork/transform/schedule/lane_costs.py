@@ -31,26 +31,16 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, statements, straight, walk
+from brickwork.target.cycles import APART, AT_ONCE, DIVISION, MASK
 from brickwork.transform.schedule.planner import is_apart, is_long_computation, is_strided, trip_count
-from brickwork.transform.schedule.recurrence import ARITHMETIC, DIVISION, chain, is_division
+from brickwork.transform.schedule.recurrence import chain, is_division
 
-APART = 3.0
-"""Cycles that a store takes for each lane, where lanes access elements apart, and twice what a read takes.
-
-On an AMD EPYC (Zen 4) both took 1.5, from the nearest cache. A recurrence along rows that stores each sum waits 4
-cycles for it and is faster in order: lanes have a line of memory each.
-"""
 ALONG = 64.0
 """Iterations that a loop is taken to have that goes along an axis, beside those of literal lengths.
 
 A row counts for more than six logarithms after it, of 39 cycles each. With 16, counts along rows of 1000 got lanes,
 and took four times as long.
 """
-MASK = ARITHMETIC + ARITHMETIC
-"""Cycles from a comparison of lanes to what waits for its mask, two instructions later. In short loops it was
-7 where it ends a loop and 14 where it chooses, on AVX-512."""
-AT_ONCE = 4.0
-"""Instructions of independent iterations that a processor runs in a cycle."""
 _EQUALITY = frozenset({"eq", "ne"})
 _COMPARISONS = _EQUALITY | {"lt", "le", "gt", "ge"}
 

@@ -61,6 +61,8 @@ FEW = 8
 """Iterations of a loop that is known to have no more, for which lanes are too many."""
 NEIGHBOUR = 1 / 8
 """What a read costs in lanes, of which each reads the element after the one before."""
+SHARE = 1 << 16
+"""Least work of a thread's share, in units of `codegen/cost.py`."""
 DEPTH_WEIGHT = 16.0
 """How often an inner loop is taken to run, also for the work of a nest where only data tell."""
 JAMMED = 4

@@ -28,15 +28,8 @@ from brickwork.ir.nodes import (
     Tensor,
 )
 from brickwork.ir.walk import assigned_symbols
+from brickwork.target.cycles import ARITHMETIC, DIVISION, READ, SIMPLE
 
-ARITHMETIC = 4.0
-"""Cycles of an addition or a multiplication of floats, with the other one in it."""
-DIVISION = 13.0
-"""Cycles of a division, a remainder or a square root."""
-SIMPLE = 1.0
-"""Cycles of all else: integers, comparisons, choices."""
-READ = 5.0
-"""Cycles of a read whose place is waited for."""
 _DIVISIONS = frozenset({"truediv", "floordiv", "mod", "fmod", "sqrt"})
 _SUMS = frozenset({"add", "sub"})
 _Carried = Symbol | Tensor

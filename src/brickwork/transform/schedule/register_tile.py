@@ -14,10 +14,12 @@ in which order, is the same.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import reduce
 
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
+from brickwork.ir.dtypes import FLOAT16, FLOAT32
 from brickwork.ir.nodes import Block, Check, Constant, Expression, For, If, Load, Local, Random, Size, Store, While
 from brickwork.ir.signature import ALIGNMENT
 from brickwork.ir.walk import assigned_symbols, blocks_in, read_symbols, statements, walk
@@ -32,7 +34,7 @@ from brickwork.transform.schedule.tile import tile_of
 
 UNROLLED = 16
 """Iterations of an accumulating loop that are written out."""
-BYTES = range(2, 5)
+BYTES = frozenset({FLOAT16.size, FLOAT32.size})
 """Sizes of elements: larger ones would need more registers than a thread has, and of smaller ones a read has many."""
 
 
@@ -51,7 +53,7 @@ class Shape:
 SLIDING = Shape(2, 16)
 """Where neighbours read on where others began, more of them cost little."""
 SHARING = Shape(4, 8)
-ALONE = Shape(1, 16)
+ALONE = replace(SLIDING, rows=1)
 """Where no loop around has iterations that share what they read."""
 DEEPEST = 4
 """Iterations of a loop around the accumulating one that are a piece for a thread (`transform/split_reductions.py`)."""

@@ -19,12 +19,12 @@ from brickwork.ir.nodes import Block, Constant, For, Node, Symbol
 from brickwork.ir.walk import assigned_symbols, statements
 from brickwork.legality import legality
 from brickwork.records import dataclass
-from brickwork.target.target import Target
+from brickwork.target.target import WARP, Target
 from brickwork.transform.schedule.lengths import Lengths
 from brickwork.transform.schedule.lockstep import may_run_in_lockstep, runs_in_lockstep
 from brickwork.transform.schedule.planner import FEW, NEIGHBOUR, Planner, has_fixed_bounds, trip_count
 
-SHORT = 32
+SHORT = WARP
 """Loops of fewer iterations (where that is known) are not worth threads."""
 
 

@@ -34,7 +34,7 @@ SHORT_ROWS = "short rows"
 """The version for rows that are shorter than they are taken to be."""
 SHORT_LANES = "short"
 """The same with lanes, or with nests that are run as one loop."""
-SHORT_APART = 16
+SHORT_APART = SHORT // 2
 """The same where each thread reads a row of its own: of 8, it is 4 x as fast as a block, of 31 a quarter as fast."""
 
 

@@ -35,7 +35,7 @@ from brickwork.transform.schedule.schedule import (
 from brickwork.transform.verbs import bind, fuse, reorder, rfactor, split, unroll
 from brickwork.transform.verbs.context import Context
 
-SHORT_APART = 32
+SHORT_APART = 4 * FEW
 """As many iterations as `FEW` where lanes read elements that lie apart, which processors do one by one."""
 
 

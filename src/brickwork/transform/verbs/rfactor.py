@@ -18,15 +18,16 @@ from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Assign, Block, For, Role, Symbol
 from brickwork.ir.walk import read_symbols, rewrite_loops
 from brickwork.legality import hazard, legality
+from brickwork.target.target import BLOCK_THREADS
 from brickwork.transform.schedule.schedule import Level, Rfactor, chunk_of
 from brickwork.transform.verbs.bind import bound, in_the_way, misplaced
 from brickwork.transform.verbs.context import Context
 from brickwork.transform.verbs.places import places
 from brickwork.transform.verbs.split import chunks, chunks_of, count_of
 
-MOST_PIECES = 1024
-"""Most pieces that an accumulating loop is cut into for the blocks of a grid."""
-PIECE_UNIT = 1024
+MOST_PIECES = BLOCK_THREADS
+"""Most pieces that an accumulating loop is cut into for the blocks of a grid: a block joins them."""
+PIECE_UNIT = BLOCK_THREADS
 """Iterations of which a piece is a multiple, if the least piece is: pieces of aligned data are aligned then."""
 
 
