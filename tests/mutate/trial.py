@@ -199,7 +199,7 @@ class _Children:
                 probe, value = mutant.probe
                 values = (True, False) if value is None else (value,)
                 touching = {at for value in values for at in noticing[_observed(number, probe, value)]}
-                chosen = self.chosen(touching, killers[number])
+                chosen = self.chosen(touching, killers[number], mutant.function.file.stem)
                 folder = self.folder()
 
                 def done(answer: Any, mutant=mutant, chosen=chosen, folder=folder, number=number, touching=touching):
@@ -220,10 +220,11 @@ class _Children:
         run(tasks(), self.trial.limits.jobs)
         print(file=sys.stderr)
 
-    def chosen(self, touching: set[int], killers: Counter[int]) -> list[int]:
-        """Return the tests to run, in order: what killed others of the function, then what is quick."""
+    def chosen(self, touching: set[int], killers: Counter[int], module: str) -> list[int]:
+        """Return the tests to run, what killed others of the function first, then what is for its module."""
+        own = {at for at in touching if module.strip("_") in self.items[at].path.stem}
         unit = {at for at in touching if "unit" in self.items[at].path.parts}
-        order = sorted(touching, key=lambda at: (-killers[at], at not in unit, self.seconds[at]))
+        order = sorted(touching, key=lambda at: (-killers[at], at not in own, at not in unit, self.seconds[at]))
         total, found = 0.0, []
         for at in order:
             total += self.seconds[at]
