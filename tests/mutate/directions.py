@@ -7,7 +7,7 @@ one of these, it is left out: what is asked is whether a condition that makes a 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 Place = tuple[str | int, ...]
 
@@ -18,6 +18,12 @@ def directions(function: ast.FunctionDef, *, hazard: bool) -> dict[Place, int]:
     A function of legality allows what it answers True or a value; one of hazards allows what it answers False or None.
     """
     found: dict[Place, int] = {}
+    if not hazard:
+        for place, rewriter in _functions(function, ()):
+            given = {argument.arg for argument in rewriter.args.args}
+            for inner, node in _places(rewriter, place):
+                if isinstance(node, ast.Match):
+                    _note_match(node, inner, lambda value, given=given: _is_given(value, given), found)
     truth = isinstance(function.returns, ast.Name) and function.returns.id == "bool"
     given = {argument.arg for argument in function.args.args}
     for place, node in _places(function, ()):
@@ -32,19 +38,74 @@ def directions(function: ast.FunctionDef, *, hazard: bool) -> dict[Place, int]:
                 refused = _refuses(body, given), _refuses(otherwise, given)
                 if refused[0] is not refused[1]:
                     _note(test, (*place, "value", "test"), -1 if refused[0] else 1, found)
+            case ast.Match():
+                _note_match(
+                    node,
+                    place,
+                    lambda value: _denies(value, hazard) if truth else not hazard and _refuses(value, given),
+                    found,
+                )
             case _:
                 pass
     return found
 
 
-def _places(node: ast.AST, place: Place) -> Iterator[tuple[Place, ast.AST]]:
-    """Yield the statements inside a node, with their places."""
+def _answer(case: ast.match_case) -> ast.expr | None:
+    """Return what a case returns, if it does nothing else."""
+    match case.body:
+        case [ast.Return(value=value)]:
+            return value or ast.Constant(None)
+        case _:
+            return None
+
+
+def _denies(value: ast.expr | None, hazard: bool) -> bool:
+    """Whether an answer of a function that says True or False always forbids."""
+    return isinstance(value, ast.Constant) and value.value is hazard
+
+
+def _note_match(node: ast.Match, place: Place, refuses: Callable[[ast.expr], bool], found: dict[Place, int]) -> None:
+    """Note the directions of cases that return something before one that refuses: each of them is legal by itself."""
+    answers = [_answer(case) for case in node.cases]
+    *cases, last = node.cases
+    if not isinstance(last.pattern, ast.MatchAs) or last.pattern.pattern or last.guard:
+        return
+    refusals = [answer is not None and refuses(answer) for answer in answers]
+    if None in answers or not refusals.pop():
+        return
+    if not any(refusals):
+        found[place] = 1
+    for at, (case, refusal) in enumerate(zip(cases, refusals, strict=True)):
+        direction = -1 if refusal else 1
+        found[*place, "cases", at, "pattern"] = direction
+        if case.guard is not None:
+            _note(case.guard, (*place, "cases", at, "guard"), direction, found)
+
+
+def _functions(node: ast.AST, place: Place) -> Iterator[tuple[Place, ast.FunctionDef]]:
+    """Yield the functions inside a function, with their places."""
+    for inner, statement in _places(node, place, functions=True):
+        if isinstance(statement, ast.FunctionDef):
+            yield inner, statement
+
+
+def _is_given(value: ast.expr | None, given: set[str]) -> bool:
+    """Whether an answer is what was given, unchanged."""
+    match value:
+        case ast.Name(id=name) | ast.Tuple(elts=[ast.Name(id=name)]):
+            return name in given
+        case _:
+            return False
+
+
+def _places(node: ast.AST, place: Place, *, functions: bool = False) -> Iterator[tuple[Place, ast.AST]]:
+    """Yield the statements inside a node, with their places; those of functions inside only if that is said."""
     for name in ("body", "orelse", "cases"):
         items = getattr(node, name, ())
         for at, item in enumerate(items if isinstance(items, list) else ()):
-            if not isinstance(item, ast.FunctionDef):
+            if functions or not isinstance(item, ast.FunctionDef):
                 yield (*place, name, at), item
-                yield from _places(item, (*place, name, at))
+                yield from _places(item, (*place, name, at), functions=functions)
 
 
 def _refuses(value: ast.expr | None, given: set[str]) -> bool:
@@ -52,10 +113,8 @@ def _refuses(value: ast.expr | None, given: set[str]) -> bool:
     match value:
         case None | ast.Constant(value=None) | ast.Tuple(elts=[]):
             return True
-        case ast.Name(id=name):
-            return name in given
         case _:
-            return False
+            return _is_given(value, given)
 
 
 def _note(node: ast.expr, place: Place, direction: int, found: dict[Place, int]) -> None:

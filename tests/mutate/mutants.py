@@ -186,10 +186,10 @@ def _changes(node: ast.AST, place: Path_) -> Iterator[Change]:
             yield from _members(value, (*place, "value"))
         case ast.MatchOr(patterns=patterns):
             for at in range(len(patterns)):
-                yield Change(place, _without("patterns", at), None)
+                yield Change(place, _without("patterns", at), None, wider=-1)
         case ast.Match(cases=cases):
             for at in range(len(cases) - 1):
-                yield Change(place, _without("cases", at), None)
+                yield Change(place, _without("cases", at), None, wider=-1)
         case _:
             pass
     for name, value in ast.iter_fields(node):

@@ -20,6 +20,25 @@ def found(loop, nodes):
         return loop
     return nodes[0] if loop.fits else None
 """
+CASES = """
+@legality
+def changed(block):
+    def change(statement):
+        match statement:
+            case Store() | Local() if statement.plain:
+                return ()
+            case If() if statement.kept:
+                return statement
+            case _:
+                return statement
+    match block:
+        case (For(),) if block[0].claimed:
+            return None
+        case (If(),) if block[0].plain and block[0].short:
+            return change(block[0])
+        case _:
+            return None
+"""
 
 
 def pairs(tmp_path, source):
@@ -56,3 +75,13 @@ def test_nothing_and_what_was_given_are_refusals(tmp_path):
     assert ("{2, 4}", "{2}") in found
     assert ("loop.fits", "True") in found
     assert ("loop.fits", "False") not in found
+
+
+def test_cases_before_one_that_refuses_are_never_made_stricter(tmp_path):
+    found = pairs(tmp_path, CASES)
+    both = "block[0].plain and block[0].short"
+    assert {after for before, after in found if before == both} == {"True", "block[0].plain", "block[0].short"}
+    assert {after for before, after in found if before == "block[0].claimed"} == {"False"}
+    assert {after for before, after in found if before == "statement.plain"} == {"True"}
+    assert {after for before, after in found if before == "statement.kept"} == {"False"}
+    assert not any(before == "Store() | Local()" for before, _ in found)
