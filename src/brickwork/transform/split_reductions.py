@@ -100,13 +100,15 @@ def split_reductions(levels: Sequence[For], places: Partition, names: Names, *, 
     Loops of a `careful` body, which checks everything and hardly runs, stay whole.
     """
     inside = {level.index for level in levels} | assigned_symbols(levels[-1].body)
-    levels, whole = _without_branch(levels)
-    last = levels[-1]
+    levels, branch = _without_branch(levels)
+    whole, last = branch.whole, levels[-1]
     loop = _accumulating(levels)
     if loop is None or _goes_together(loop) or (careful and effects(levels).fails):
         return None
     place = next(place for place, item in enumerate(last.body) if isinstance(item, For | If))
     before, around, after = last.body[:place], last.body[place], last.body[place + 1 :]
+    if not _may_store(loop, nested(levels, whole((*before, _in_place_of(loop, _emptied, around))))):
+        return None
     beside = [*_beside(loop, after, places, levels)]
     others, after = after[: len(beside)], after[len(beside) :]
     if effects(after).loops:
@@ -131,7 +133,7 @@ def split_reductions(levels: Sequence[For], places: Partition, names: Names, *, 
     tensors = tuple(item.tensor for item in made)
     join = cutter.joined(tensors)
     # Where several loops accumulate, each may have a condition of its own.
-    joined = whole((*before, join if beside else _in_place_of(loop, lambda _: join, around), *after))
+    joined = branch.joined((*before, join if beside else _in_place_of(loop, lambda _: join, around), *after))
     if not _may_join(joined, limits.joined):
         return None
     enough = build.apply("ge", length, build.integer(2 * limits.least))
@@ -278,22 +280,39 @@ class _Cutter:
                 yield from (build.apply("eq", Size(tensor=tensor, axis=axis), count) for tensor in tensors)
 
 
+@dataclass(frozen=True, slots=True)
+class _Branch:
+    """The branch that a nest's loops stand in: what puts a block in there, alone (`whole`) or before what follows."""
+
+    whole: Callable[[Block], Block] = lambda block: block
+    joined: Callable[[Block], Block] = lambda block: block
+
+
 @legality
-def _without_branch(levels: Sequence[For]) -> tuple[Sequence[For], Callable[[Block], Block]]:
-    """Return a nest without the branch that all of its iterations stand in, and what puts a block in there."""
-    match levels[-1].body:
-        case (*before, If(otherwise=()) as branch) if not effects((*before, branch.condition)).fails and (
-            len(branch.then) > 1 and all(isinstance(item, Assign) for item in before)
+def _without_branch(levels: Sequence[For]) -> tuple[Sequence[For], _Branch]:
+    """Return a nest without the branch that all of its loops stand in, and that branch."""
+    body = levels[-1].body
+    place = next((place for place, item in enumerate(body) if not isinstance(item, Assign)), len(body))
+    before, rest = body[:place], body[place:]
+    match rest:
+        case (If(otherwise=()) as branch, *after) if not effects((*before, branch.condition)).fails and (
+            len(branch.then) > 1 and not effects(after).loops and not effects(after).fails
         ):
-            inner, whole = _without_branch((*levels[:-1], replace(levels[-1], body=branch.then)))
-            return inner, lambda block: (*before, replace(branch, then=whole(block)))
+            inner, found = _without_branch((*levels[:-1], replace(levels[-1], body=branch.then)))
+
+            def within(block: Block) -> Block:
+                return (*before, replace(branch, then=block))
+
+            return inner, _Branch(
+                lambda block: within(found.whole(block)), lambda block: (*within(found.joined(block)), *after)
+            )
         case _:
-            return levels, lambda block: block
+            return levels, _Branch()
 
 
 @legality
 def _accumulating(levels: Sequence[For]) -> For | None:
-    """Return the first loop in a nest, if it accumulates and stores nothing.
+    """Return the first loop in a nest, if it accumulates.
 
     It may stand in a branch. What stands before it is run again where the pieces are joined: assignments alone. What is
     checked stands beside loops, in branches of theirs.
@@ -303,16 +322,33 @@ def _accumulating(levels: Sequence[For]) -> For | None:
     if loop is None or not loop.reductions:
         return None
     others = [node for node in body if not effects(node).loops]
-    return None if effects(others).fails or effects(loop).stores else loop
+    return None if effects(others).fails else loop
+
+
+@legality
+def _may_store(loop: For, around: For) -> bool:
+    """Whether what a loop stores is the same if pieces of it run at once, in the nest that it stands in without it.
+
+    Its iterations are independent but for what they accumulate. What stands around is run again for each piece, and
+    where pieces are joined: it reads nothing that the loop stores.
+    """
+    found = effects(loop)
+    own = all(not tensor.is_local or tensor in found.declares for tensor in found.stores)
+    return not found.stores or (own and not found.fails and not found.stores & effects(around).loads)
+
+
+def _emptied(loop: For) -> For:
+    """Return a loop that does nothing."""
+    return replace(loop, body=())
 
 
 @legality
 def _beside(loop: For, after: Block, places: Partition, levels: Sequence[For]) -> Iterator[For]:
     """Yield the loops right after an accumulating one, or in branches after it, that accumulate the same.
 
-    They store nothing that a piece might read, and what is searched for has its place in one loop alone.
+    None stores what a piece might read, and what is searched for has its place in one loop alone.
     """
-    if any(item.along is not None for item in loop.reductions):
+    if effects(loop).stores or any(item.along is not None for item in loop.reductions):
         return
     for item in after:
         found = _only_loop((item,), frozenset()) if isinstance(item, For | If) else None
