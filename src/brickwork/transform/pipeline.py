@@ -3,6 +3,7 @@
 0. canonical: first of all, since the analyses look for loops with an index, and for what is written in terms of it.
    without_continue (only for grids): before what looks at nests, and rests on proofs.
    with_loops_of_groups (only for matrix instructions): nests with a loop more for all that follows.
+   with_iterations_apart: then, as all that follows looks at which loops are independent.
    with_ranks, with_nests_of_one (only for grids): then, as they make nests of loops in order, with stores that
    with_last_stores sees.
    with_scattered_sums (only for grids): before nests are one range, with checks.
@@ -94,6 +95,7 @@ from brickwork.transform.hoist_checks import hoist_checks
 from brickwork.transform.host_device_partition import launched, partition
 from brickwork.transform.interchange import interchange, may_interchange
 from brickwork.transform.interior import with_interiors
+from brickwork.transform.iterations_apart import with_iterations_apart
 from brickwork.transform.joined_loops import joined_loops, may_be_joined
 from brickwork.transform.last_stores import with_last_stores
 from brickwork.transform.launched_steps import with_launched_steps
@@ -137,6 +139,7 @@ from brickwork.transform.without_continue import without_continue
 
 _APART = (
     with_loops_of_groups,
+    with_iterations_apart,
     with_ranks,
     with_nests_of_one,
     with_scattered_sums,
