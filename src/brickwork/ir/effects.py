@@ -28,6 +28,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import EXPRESSIONS, children, read_symbols, walk
+from brickwork.legality import legality
 from brickwork.records import dataclass
 
 _FAILURES = frozenset[FailureKind]()
@@ -67,6 +68,12 @@ class Effects:
     def plain(self) -> bool:
         """Whether its values depend on variables and sizes alone: computed again, they are the same."""
         return not self.loads and not self.draws
+
+    @property
+    @legality
+    def simple(self) -> bool:
+        """Whether it does nothing but assign, store and choose, and runs loops to their ends."""
+        return not (self.fails or self.draws or self.jumps or self.whiles or self.rebinds or self.declares)
 
     def made_of(self, symbols: Container[Symbol]) -> bool:
         """Whether its values are made of sizes and these variables alone."""

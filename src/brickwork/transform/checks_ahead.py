@@ -169,13 +169,7 @@ def _with_places(nest: For, constant: frozenset[Tensor]) -> For:
                     value = substitute(value, values)
                     reads = {node.tensor for node in walk(value) if isinstance(node, Load)}
                     own = read_symbols(value) & {*counts}
-                    if (
-                        counts.count(symbol) == 1
-                        and symbol.dtype.is_integer
-                        and reads
-                        and reads <= constant
-                        and not own
-                    ):
+                    if counts.count(symbol) == 1 and symbol.dtype.is_integer and reads <= constant and not own:
                         values[symbol] = value
                         continue
                     result.append(replace(statement, value=value))
@@ -191,8 +185,7 @@ def _with_places(nest: For, constant: frozenset[Tensor]) -> For:
                     result.append(substitute(statement, values))
         return tuple(result)
 
-    (made,) = visit((nest,), {})
-    return made if isinstance(made, For) else nest
+    return replace(nest, body=visit(nest.body, {}))
 
 
 class _UncheckedError(Exception):
@@ -206,7 +199,7 @@ class _Checks:
     checked: frozenset[tuple[int, int]]
     constant: frozenset[Tensor]
     fixed: frozenset[Symbol]
-    nests: list[Statement] = field(default_factory=list[Statement])
+    nests: dict[Statement, None] = field(default_factory=dict[Statement, None])
     conditions: list[tuple[Expression, frozenset[Symbol]]] = field(
         default_factory=list[tuple[Expression, frozenset[Symbol]]]
     )
@@ -257,10 +250,7 @@ class _Checks:
     @legality
     def check(self, check: Check, loops: Sequence[For], asked: Sequence[Expression]) -> None:
         """Note a check in a nest of the loops that it, or a condition around it, goes with; others have to run."""
-        wanted = read_symbols((check.condition, *asked))
-        for loop in reversed(loops):
-            if loop.index in wanted:
-                wanted |= read_symbols((loop.start, loop.stop))
+        wanted = read_symbols((check.condition, *asked, *(end for loop in loops for end in (loop.start, loop.stop))))
         own = [loop for loop in loops if loop.index in wanted]
         others = [build.apply("lt", loop.start, loop.stop) for loop in loops if loop.index not in wanted]
         known = self.fixed | {loop.index for loop in own}
@@ -268,11 +258,9 @@ class _Checks:
         reads = {node.tensor for node in walk(parts) if isinstance(node, Load)}
         if not others or not read_symbols(parts) <= known or not reads <= self.constant:
             raise _UncheckedError
-        conditions = conjunction((*others, *asked))
-        block: Block = (check,) if build.is_constant(conditions, 1) else (If(condition=conditions, then=(check,)),)
+        block: Block = (If(condition=conjunction((*others, *asked)), then=(check,)),)
         for loop in reversed(own):
             block = (replace(loop, body=block),)
-        if block[0] not in self.nests:
-            self.nests += block
+        self.nests |= dict.fromkeys(block)
         holds = build.apply("logical_or", build.logical_not(conjunction(asked)), check.condition)
-        self.conditions.append((holds if asked else check.condition, frozenset(loop.index for loop in own)))
+        self.conditions.append((holds, frozenset(loop.index for loop in own)))

@@ -155,7 +155,6 @@ def _of_lists(launch: Launch, lists: Sequence[Tensor], names: Names, target: Tar
     return beside(launch, build.apply("logical_and", few, condition), host, other, FEW)
 
 
-@legality
 def _in_memory(kernel: Kernel, item: Tensor, tensor: Tensor) -> Kernel:
     """Return a kernel with a tensor in place of a list, of which all iterations have the same elements."""
 

@@ -219,10 +219,8 @@ class _Joiner:
         """Whether no two iterations of different numbers of two loops of one range have to stay in order."""
         if one.claimed or other.claimed or not self.products.isdisjoint((one.index, other.index)):
             return False
-        for loop in (one, other):
-            done = effects(loop)
-            if done.fails or done.draws or done.jumps or done.whiles or done.rebinds or done.declares:
-                return False
+        if not effects((one, other)).simple:
+            return False
         first, second = assigned_symbols(one), assigned_symbols(other)
         if first & (second | read_symbols(other)) or second & read_symbols(one):
             return False
@@ -279,9 +277,8 @@ def _meet(one: Statement, other: Statement) -> bool:
     first, second = effects(one), effects(other)
     if first.assigns & (second.assigns | second.reads) or second.assigns & first.reads:
         return True
-    for done in (first, second):
-        if done.fails or done.draws or done.leaves or done.rebinds or done.declares:
-            return True
+    if not (first.simple and second.simple):
+        return True
     if not (first.stores & (second.loads | second.stores) or second.stores & first.loads):
         return False
     return not all(

@@ -15,11 +15,12 @@ finds in the counters what it found in the source.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.atomic_updates import find_updates, updates_in
+from brickwork.analysis.definitions import definitions_in
 from brickwork.analysis.scalars import NONE, live_before, reduction_of
 from brickwork.analysis.symbolic import as_written, of_other
 from brickwork.ir import build
@@ -88,8 +89,8 @@ def with_ranks(launch: Launch, names: Names, target: Target) -> Changed | None:
     for place, statement in enumerate(kernel.body):
         found: Block | None = None
         if isinstance(statement, For) and statement.index not in cut and _is_plain(statement, kernel):
-            in_order = not effects(statement).fails and not analysis.loops[statement.index].independent
             tried = made.copied()
+            in_order = not analysis.loops[statement.index].independent
             found = _ranked(statement, kernel, place, tried) if in_order else None
             if found is not None:
                 made = tried
@@ -114,21 +115,16 @@ def with_ranks(launch: Launch, names: Names, target: Target) -> Changed | None:
 # ---------------------------------------------------------------- which loops
 
 
-@legality
 def _may_count(kernel: Kernel) -> bool:
-    """Whether a kernel has a loop that passes counters on, and may be changed, so that an analysis is worth making."""
-    return not kernel.may_alias and any(
-        isinstance(node, For) and _is_plain(node, kernel) and (_variables(node) or _tensors(_updating(node)))
-        for node in kernel.body
-    )
+    """Whether a kernel has a loop that passes counters on, so that an analysis is worth making."""
+    loops = (node for node in kernel.body if isinstance(node, For))
+    return any(_variables(node) or _tensors(_updating(node)) for node in loops)
 
 
 @legality
 def _is_plain(loop: For, kernel: Kernel) -> bool:
-    """Whether a loop does nothing that must stay in order but assign and store, as often as the host knows."""
-    done = effects(loop)
-    left = done.whiles or done.rebinds or done.draws
-    return not left and _is_fixed(loop, kernel)
+    """Whether a loop does nothing but assign and store, as often as the host knows."""
+    return effects(loop).simple and _is_fixed(loop, kernel)
 
 
 def _is_fixed(loop: For, kernel: Kernel) -> bool:
@@ -143,18 +139,23 @@ def _variables(loop: For) -> tuple[Symbol, ...]:
     return tuple(sorted(found, key=lambda symbol: symbol.number))
 
 
-@legality
 def _tensors(loop: For) -> tuple[Tensor, ...]:
-    """Return the tensors of integers whose elements a loop does nothing with but add to them, and read them."""
+    """Return the tensors that a loop counts in, and reads."""
     updates, body = [*updates_in(loop.body)], loop.body
     found: list[Tensor] = []
     for tensor in sorted(effects(body).stores & effects(body).loads, key=lambda tensor: tensor.number):
         mine = [update for store, update in updates if store.tensor == tensor]
-        counts = all(update is not None and update[0] == "add" for update in mine)
         loads = sum(isinstance(node, Load) and node.tensor == tensor for node in walk(body))
-        if counts and loads > len(mine) and tensor.type.dtype.is_integer and not tensor.is_local:
+        if loads > len(mine) and _counts_in(tensor, mine):
             found.append(tensor)
     return tuple(found)
+
+
+@legality
+def _counts_in(tensor: Tensor, updates: Sequence[tuple[str, Expression] | None]) -> bool:
+    """Whether all that is stored into a tensor of integers, which all iterations have, is added to an element."""
+    added = all(update is not None and update[0] == "add" for update in updates)
+    return added and tensor.type.dtype.is_integer and not tensor.is_local
 
 
 def _updating(loop: For, names: Names | None = None) -> For:
@@ -293,15 +294,10 @@ class _Ranker:
 
     @legality
     def _alone(self, nest: For, results: Collection[Tensor], own: Collection[Tensor]) -> For | None:
-        """Return what of a nest leaves `results`, if it stores nothing else, and reads nothing that the loop stores.
-
-        It may do so with its `own`.
-        """
+        """Return what of a nest leaves `results`, if it reads nothing that the loop stores but its `own`."""
         match without_dead((nest,), results):
             case (For() as kept,):
-                done = effects(kept)
-                bad = done.loads & effects(self.loop).stores - {*own} or done.stores - {*results, *own}
-                return None if bad or done.declares else kept
+                return None if effects(kept).loads & effects(self.loop).stores - {*own} else kept
             case _:
                 return None
 
@@ -310,7 +306,7 @@ class _Ranker:
         made, names, loop = self.made, self.made.names, self.loop
         reading = _Reading(self, tensor, _own_reads(loop.body, tensor))
         block = reading.block(loop.body, ())
-        if block is None:
+        if not reading.known:
             return None
         kept = self._alone(replace(loop, body=block), {tensor, *reading.found}, {tensor})
         loads = 0 if kept is None else sum(isinstance(node, Load) and node.tensor == tensor for node in walk(kept))
@@ -355,38 +351,30 @@ def _passes_on(loop: For) -> bool:
 
 @dataclass(slots=True)
 class _Reading:
-    """Has what a loop reads of a tensor, but for its `own` reads in updates, in other tensors, the `found`."""
+    """Has what a loop reads of a tensor, but for its `own` reads in updates, in other tensors, the `found`.
+
+    The host has `known` the iterations of all loops in which such a read stands.
+    """
 
     ranker: _Ranker
     tensor: Tensor
     own: frozenset[int]
     found: list[Tensor] = field(default_factory=list[Tensor])
     reads: dict[int, Load] = field(default_factory=dict[int, Load])
+    known: bool = True
 
-    @legality
-    def block(self, block: Block, loops: tuple[For, ...]) -> Block | None:
-        """Return what of a block in these loops inside is about the tensor: each read is stored where it is made.
-
-        None where such a read stands in a loop whose iterations the host does not know.
-        """
+    def block(self, block: Block, loops: tuple[For, ...]) -> Block:
+        """Return a block that stands in these loops inside and stores each read of the tensor where it is made."""
         result: list[Statement] = []
         for statement in block:
-            reads = [*self._read(statement)]
-            if reads and not all(_is_fixed(loop, self.ranker.kernel) for loop in loops):
-                return None
-            result += [self._stored(node, loops) for node in reads]
+            for node in self._read(statement):
+                self.known &= all(_is_fixed(loop, self.ranker.kernel) for loop in loops)
+                result.append(self._stored(node, loops))
             match statement:
-                case Store(tensor=tensor) if tensor != self.tensor and not tensor.is_local:
-                    continue
                 case For(body=body):
-                    inside = self.block(body, (*loops, statement))
-                    if inside is None:
-                        return None
-                    result.append(replace(statement, body=inside))
+                    result.append(replace(statement, body=self.block(body, (*loops, statement))))
                 case If(then=then, otherwise=otherwise):
                     first, second = (self.block(part, loops) for part in (then, otherwise))
-                    if first is None or second is None:
-                        return None
                     result.append(replace(statement, then=first, otherwise=second))
                 case _:
                     result.append(statement)
@@ -505,29 +493,27 @@ def _alone(body: Block, variables: Collection[Symbol], before: Block) -> frozens
 
     The variable begins at no negative number, as those count from the end.
     """
-    stores = [node for node in statements(body) if isinstance(node, Store) and not node.tensor.is_local]
-    starts = dict[Symbol, object]()
+    stores = [node for node in statements(body) if isinstance(node, Store)]
+    known = definitions_in(before)
     for statement in before:
-        starts = {symbol: value for symbol, value in starts.items() if symbol not in assigned_symbols(statement)}
-        match statement:
-            case Assign(symbol=symbol, value=Constant(value=value)) if value >= 0:
-                starts[symbol] = value
-            case _:
-                pass
-    counters = [symbol for symbol in variables if symbol in starts]
+        known = known.after(statement)
+    counters = [symbol for symbol in variables if _is_natural(known.values.get(symbol))]
     found = {store.access for store in stores if any(_is_counted_on(body, store, symbol) for symbol in counters)}
-    often = Counter(store.tensor for store in stores if store.access in found)
+    often = Counter(store.tensor for store in stores)
     return frozenset(store.access for store in stores if store.access in found and often[store.tensor] == 1)
+
+
+@legality
+def _is_natural(value: Expression | None) -> bool:
+    """Whether a value is known, and not negative."""
+    return isinstance(value, Constant) and value.value >= 0
 
 
 @legality
 def _is_counted_on(body: Block, store: Store, symbol: Symbol) -> bool:
     """Whether a store is at a variable, by itself along an axis, that the block around the store alone counts on."""
-    given = as_written(store)
-    if (
-        build.read(symbol) not in given
-        or sum(isinstance(node, Assign) and node.symbol == symbol for node in statements(body)) != 1
-    ):
+    assigned = [node.symbol for node in statements(body) if isinstance(node, Assign)]
+    if build.read(symbol) not in as_written(store) or assigned.count(symbol) != 1:
         return False
     return any(
         any(_counts(statement, symbol) for statement in block)

@@ -108,9 +108,8 @@ class _Writer:
     def may_be_several(self, root: For) -> bool:
         """Whether each update of a nest may be made by a nest of its own: it only adds, and leaves nothing else."""
         does = effects(root)
-        other = does.fails or does.jumps or does.whiles or does.draws or does.rebinds or does.declares
         leaves = does.stores - accumulations(root).keys() or self.live[root.index] & assigned_symbols(root)
-        return not other and not leaves
+        return does.simple and not leaves
 
     def written(self, total: _Sum) -> Block:
         """Return loops that add each sum once."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
+from math import isqrt
 from typing import TypeAlias
 
 from brickwork.analysis.scalars import NONE, live_before
@@ -44,6 +45,8 @@ from brickwork.transform.scratch import Names
 
 Item: TypeAlias = Symbol | Tensor
 """A variable, or a list, of which each item is one by itself."""
+COUPLED = isqrt(MOST // 2)
+"""States that depend on one another: a thread has their matrix in registers, of which each slope takes two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +117,13 @@ def _roots(block: Block, states: frozenset[Item]) -> _Roots | None:
                 if sources:
                     roots[into] = sources
         if roots == before:
-            # A thread has the matrix in registers, of which each slope takes two.
-            coupled = [found for found in roots.values() if len(found) > 1]
-            few = all(
-                len(found) ** 2 <= MOST // 2 and all(isinstance(item, Symbol) for item in found) for found in coupled
-            )
-            lists = any(isinstance(item, Tensor) and len(found) > 1 for item, found in roots.items())
-            return roots if few and not lists else None
+            return roots if all(_may_have_slopes(*each) for each in roots.items()) else None
+
+
+@legality
+def _may_have_slopes(item: Item, roots: frozenset[Item]) -> bool:
+    """Whether something that depends on states has slopes: on one alone, or a variable on some variables."""
+    return len(roots) == 1 or (len(roots) <= COUPLED and all(isinstance(each, Symbol) for each in (item, *roots)))
 
 
 def _items(root: Node) -> Iterator[Item]:

@@ -5,8 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from brickwork.analysis.found_places import divides
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT16, FLOAT32, INT64
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Break,
     Continue,
@@ -48,7 +50,32 @@ DRAWN = Random(
 )
 
 
+# ---------------------------------------------------------------- statements
+
+
+def test_what_is_simple_assigns_stores_chooses_and_runs_to_its_end():
+    add = store(X, (I,), load(X, I))
+    assert effects(loop(I, 0, N, when(op("lt", I, 3), (add, let(S, ONE))))).simple
+    others = (
+        check(op("lt", I, 3)),
+        let(S, DRAWN),
+        loop(I, 0, N, when(op("lt", I, 3), (Break(),))),
+        loop(I, 0, N, when(op("lt", I, 3), (Continue(),))),
+        repeat(op("lt", I, 3), let(I, op("add", I, 1))),
+        Rebind(targets=(X,), sources=(Y,)),
+        Local(tensor=OWN),
+    )
+    for each in others:
+        assert not effects((add, each)).simple
+
+
 # ---------------------------------------------------------------- expressions
+
+
+def test_divisors_that_may_be_0_are_no_literals():
+    assert [divides(op(name, I, 0)) for name in ("floordiv", "mod", "add")] == [True, True, False]
+    assert [divides(op("floordiv", I, each)) for each in (J, 3)] == [True, False]
+    assert not divides(build.read(I))
 
 
 def test_expressions_that_may_be_asked_early_are_simple():

@@ -8,16 +8,18 @@ from unittest.mock import patch
 import pytest
 import torch
 
-from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import Apply, Assign, Check, For, If, Launch
+from brickwork.ir.dtypes import FLOAT32, INT64
+from brickwork.ir.nodes import Apply, Assign, Check, For, If, Launch, TensorType
+from brickwork.ir.nodes import Tensor as IrTensor
 from brickwork.ir.signature import Signature
-from brickwork.ir.walk import statements, walk
+from brickwork.ir.walk import read_symbols, statements, walk
 from brickwork.transform import nests_apart
 from brickwork.transform.canonical.form import canonical
-from brickwork.transform.checks_ahead import CHECKED, with_checks_ahead
+from brickwork.transform.checks_ahead import CHECKED, _Checks, _UncheckedError, _with_places, with_checks_ahead
 from support.lowering import argument_type, memory, numbers
 from support.scheduling import GPU, same
 from support.shared import define, lower
+from support.written import check, let, load, loop, op, store, symbol
 
 Tensor = torch.Tensor
 
@@ -212,3 +214,52 @@ def test_a_check_asks_whether_the_other_loops_run():
 def test_numbers_stay_where_they_are_read():
     *_, nest = kernel(beside_a_number).body
     assert "f" in {node.symbol.name for node in statements(nest) if isinstance(node, Assign)}
+
+
+# ---------------------------------------------------------------- in pieces of IR
+
+
+INTEGERS, FLOATS = TensorType(INT64, 1, True, 0), TensorType(FLOAT32, 1, True, 0)
+AT, MOVED, X = IrTensor("at", 1, INTEGERS), IrTensor("moved", 2, INTEGERS), IrTensor("x", 3, FLOATS)
+I, K, N, P, Q = (symbol(name) for name in "iknpq")
+HERE = op("lt", load(AT, I), 5)
+
+
+@pytest.mark.parametrize(
+    ("condition", "asked", "stop", "loops"),
+    [
+        (op("lt", load(MOVED, I), 5), (), N, 2),
+        (op("lt", op("add", load(AT, I), P), 5), (), N, 2),
+        (HERE, (op("lt", load(MOVED, I), 3),), N, 2),
+        (HERE, (op("lt", P, 3),), N, 2),
+        (HERE, (), P, 2),
+        (HERE, (), N, 1),
+    ],
+)
+def test_what_is_asked_ahead_is_known_there(condition, asked, stop, loops):
+    around = [loop(I, 0, N), loop(K, 0, stop)][:loops]
+    known = _Checks(frozenset(), frozenset((AT,)), frozenset((N,)))
+    known.check(check(HERE), [loop(I, 0, N), loop(K, I, N)], (op("lt", I, N),))
+    assert len(known.nests) == 1
+    with pytest.raises(_UncheckedError):
+        known.check(check(condition), around, asked)
+
+
+@pytest.mark.parametrize(
+    ("before", "stands"),
+    [
+        ((let(P, load(AT, I)),), True),
+        ((let(P, load(AT, I)), let(P, 3)), False),
+        ((let(P, load(MOVED, I)),), False),
+        ((let(Q, 1), let(Q, I), let(P, op("add", load(AT, I), Q))), False),
+    ],
+)
+def test_places_stand_where_they_are_used_if_they_are_the_same_there(before, stands):
+    use = store(X, (I,), load(X, P))
+    made = _with_places(loop(I, 0, N, *before, use), frozenset((AT, X)))
+    assert (P in read_symbols(made.body[-1])) is not stands
+
+
+def test_places_stand_where_they_are_used_if_nothing_else_is_known():
+    made = _with_places(loop(I, 0, N, let(P, load(AT, I)), store(X, (I,), load(X, P))), frozenset((AT,)))
+    assert P not in read_symbols(made.body[-1])

@@ -2,24 +2,25 @@
 
 import math
 from dataclasses import replace
+from functools import reduce
 
 import pytest
 import torch
 
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, FLOAT32, FLOAT64, INT64
-from brickwork.ir.nodes import Assign, Symbol
+from brickwork.ir.nodes import Assign, Symbol, Tensor, TensorType
 from brickwork.transform.scratch import names_of
-from brickwork.transform.slopes import with_slopes
+from brickwork.transform.slopes import _is_itemwise, _roots, _Writer, with_slopes
 from support.lowering import memory
 from support.scheduling import kernel_of, loops_of
+from support.written import let, load, loop, op, store, symbol
 from unit.transform.test_split_recurrences import is_cut, low_limits, pieces_of, results_of
 
-Tensor = torch.Tensor
 __all__ = ["low_limits"]
 
 
-def behind(x: Tensor, a: Tensor, out: Tensor) -> None:
+def behind(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
     for c in range(x.shape[0]):
         h = 1.0
         for t in range(x.shape[1]):
@@ -27,7 +28,7 @@ def behind(x: Tensor, a: Tensor, out: Tensor) -> None:
             out[c, t] = h
 
 
-def taken_away(x: Tensor, a: Tensor, out: Tensor) -> None:
+def taken_away(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
     for c in range(x.shape[0]):
         h = 1.0
         for t in range(x.shape[1]):
@@ -35,7 +36,7 @@ def taken_away(x: Tensor, a: Tensor, out: Tensor) -> None:
             out[c, t] = h
 
 
-def from_itself(x: Tensor, a: Tensor, out: Tensor) -> None:
+def from_itself(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
     for c in range(x.shape[0]):
         h = 1.0
         for t in range(x.shape[1]):
@@ -43,7 +44,7 @@ def from_itself(x: Tensor, a: Tensor, out: Tensor) -> None:
             out[c, t] = h
 
 
-def in_parts(x: Tensor, a: Tensor, out: Tensor) -> None:
+def in_parts(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
     for c in range(x.shape[0]):
         h = 64.0
         for t in range(x.shape[1]):
@@ -51,7 +52,7 @@ def in_parts(x: Tensor, a: Tensor, out: Tensor) -> None:
             out[c, t] = h
 
 
-def begun_again(x: Tensor, a: Tensor, out: Tensor) -> None:
+def begun_again(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
     for c in range(x.shape[0]):
         h = 1.0
         for t in range(x.shape[1]):
@@ -59,7 +60,7 @@ def begun_again(x: Tensor, a: Tensor, out: Tensor) -> None:
             out[c, t] = h
 
 
-def kept_or_begun(x: Tensor, a: Tensor, out: Tensor) -> None:
+def kept_or_begun(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
     for c in range(x.shape[0]):
         h = 1.0
         for t in range(x.shape[1]):
@@ -67,7 +68,7 @@ def kept_or_begun(x: Tensor, a: Tensor, out: Tensor) -> None:
             out[c, t] = h
 
 
-def by_way_of_a_loop(x: Tensor, a: Tensor, out: Tensor) -> None:
+def by_way_of_a_loop(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
     for c in range(x.shape[0]):
         h = 1.0
         for t in range(x.shape[1]):
@@ -95,7 +96,7 @@ def test_linear_recurrences_mean_what_the_source_says(function):
     assert is_cut(pieces_of(function, x, a, x))
 
 
-def leaks_or_begins(x: Tensor, a: Tensor, out: Tensor) -> None:
+def leaks_or_begins(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
     for c in range(x.shape[0]):
         h = 1.0
         for t in range(x.shape[1]):
@@ -105,7 +106,7 @@ def leaks_or_begins(x: Tensor, a: Tensor, out: Tensor) -> None:
             out[c, t] = h
 
 
-def leaks_from_what_may_be_nothing(x: Tensor, a: Tensor, out: Tensor) -> None:
+def leaks_from_what_may_be_nothing(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
     for c in range(x.shape[0]):
         h = 1.0
         for t in range(x.shape[1]):
@@ -116,7 +117,7 @@ def leaks_from_what_may_be_nothing(x: Tensor, a: Tensor, out: Tensor) -> None:
             out[c, t] = h
 
 
-def items_begun_again(x: Tensor, a: Tensor, out: Tensor) -> None:
+def items_begun_again(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
     for c in range(x.shape[0]):
         state = [1.0] * 3
         for t in range(x.shape[1]):
@@ -140,7 +141,7 @@ def test_what_is_not_finite_goes_as_far_as_in_the_source(function):
     assert is_cut(pieces_of(function, x, a, x))
 
 
-def stays(x: Tensor, a: Tensor, out: Tensor) -> None:
+def stays(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
     for c in range(x.shape[0]):
         h = 1.0
         for t in range(x.shape[1]):
@@ -148,7 +149,7 @@ def stays(x: Tensor, a: Tensor, out: Tensor) -> None:
             out[c, t] = h
 
 
-def fades(x: Tensor, a: Tensor, out: Tensor) -> None:
+def fades(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
     for c in range(x.shape[0]):
         h = 1.0
         for t in range(x.shape[1]):
@@ -165,7 +166,7 @@ def test_slopes_beyond_all_numbers_and_those_that_fade_away():
     assert bool(found[0, 3:].isinf().all())
 
 
-def by_a_middle_item(x: Tensor, a: Tensor, out: Tensor) -> None:
+def by_a_middle_item(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
     for c in range(x.shape[0]):
         state = [1.0] * 3
         for t in range(x.shape[1]):
@@ -178,7 +179,7 @@ def by_a_middle_item(x: Tensor, a: Tensor, out: Tensor) -> None:
             out[c, t] = y
 
 
-def into_a_middle_item(x: Tensor, a: Tensor, out: Tensor) -> None:
+def into_a_middle_item(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
     for c in range(x.shape[0]):
         state = [1.0] * 3
         for t in range(x.shape[1]):
@@ -205,7 +206,7 @@ def slopes_of(*states: Symbol, body):
     return with_slopes(replace(loop, body=body), frozenset(states), names_of((loop,), 90))
 
 
-def plain(x: Tensor) -> None:
+def plain(x: torch.Tensor) -> None:
     for t in range(x.shape[0]):
         x[t] = 1.0
 
@@ -243,3 +244,61 @@ def test_the_slope_of_a_choice_is_that_of_what_is_chosen():
         expected = [doubled if each is grown else build.constant(0.0, FLOAT64) for each in pair]
         assert before.value == build.select(build.read(asked), *expected)
         assert after == Assign(symbol=number, value=chosen)
+
+
+# ---------------------------------------------------------------- what depends on states
+
+
+LIST, OTHER = (Tensor(name, 60 + at, TensorType(FLOAT32, 1, True, 0), (4,)) for at, name in enumerate(("l", "m")))
+STATES = [symbol(f"s{number}", FLOAT32) for number in range(7)]
+S, T, *_ = STATES
+U, V, K, I = symbol("u", FLOAT32), symbol("v", FLOAT32), symbol("k"), symbol("i")
+HALF = build.constant(0.5, FLOAT32)
+
+
+def test_what_depends_on_a_state_by_way_of_a_later_iteration():
+    body = (loop(K, 0, 3, let(U, V), let(V, S), let(T, HALF)),)
+    assert _roots(body, frozenset((S,))) == dict.fromkeys((S, U, V), frozenset((S,)))
+
+
+def test_few_variables_depend_on_one_another_and_no_lists():
+    def roots(*states, into=U):
+        total = reduce(build.add, (load(each, K) if isinstance(each, Tensor) else build.read(each) for each in states))
+        give = store(into, (K,), total) if isinstance(into, Tensor) else let(into, total)
+        return _roots((give,), frozenset(states))
+
+    assert roots(*STATES[:5])[U] == {*STATES[:5]}
+    assert roots(*STATES[:6]) is None
+    assert roots(S, into=OTHER)[OTHER] == {S}
+    assert roots(LIST)[U] == {LIST}
+    for states in ((S, LIST), (LIST, OTHER)):
+        assert roots(*states) is None
+    assert roots(S, T, into=LIST) is None
+
+
+def item(tensor, index, value=HALF):
+    return store(tensor, (index,), build.mul(load(tensor, index), value))
+
+
+@pytest.mark.parametrize(
+    ("body", "fits"),
+    [
+        ((loop(K, 0, 4, item(LIST, K)),), True),
+        ((loop(I, 0, 2, loop(K, 0, 4, item(LIST, K))),), True),
+        ((loop(K, 0, 4, item(LIST, K), let(S, op("mul", S, HALF))),), True),
+        ((loop(K, 0, 4, item(LIST, K)), item(OTHER, 0)), True),
+        ((item(LIST, 0),), False),
+        ((loop(K, 0, 4, item(LIST, K)), item(LIST, 0)), False),
+        ((loop(K, 0, 4, item(LIST, K), item(LIST, op("sub", 3, K))),), False),
+        ((loop(K, 0, 4, let(U, op("add", U, load(LIST, K)))),), False),
+    ],
+)
+def test_items_of_lists_come_to_no_others(body, fits):
+    roots = {LIST: frozenset((LIST,)), S: frozenset((S,)), U: frozenset((LIST,))}
+    assert _is_itemwise(body, roots) is fits
+
+
+def test_a_variable_has_no_slope_by_what_it_does_not_depend_on():
+    writer = _Writer({S: frozenset((S,)), T: frozenset((S, T))}, names_of((let(S, T),), 90))
+    assert writer.of(build.read(S), T) == build.constant(0.0, FLOAT64)
+    assert writer.of(build.read(T), S) == build.read(writer.variable(T, S))

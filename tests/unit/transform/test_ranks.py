@@ -9,8 +9,10 @@ from itertools import product
 import pytest
 import torch
 
+from brickwork.ir import build
+from brickwork.ir.dtypes import FLOAT32, INT32
 from brickwork.ir.interpret import run_program
-from brickwork.ir.nodes import Allocate, For, Launch, Load, Role
+from brickwork.ir.nodes import Allocate, For, Launch, Load, Role, Tensor, TensorType
 from brickwork.ir.signature import Signature
 from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
@@ -167,7 +169,26 @@ def counted_by_data(key: torch.Tensor, x: torch.Tensor, count: torch.Tensor, out
         m += key[i]
 
 
-MEETING = [from_below, halved_place, counted_elsewhere, counted_back, counted_by_data]
+def begun_below(key: torch.Tensor, x: torch.Tensor, count: torch.Tensor, out: torch.Tensor) -> None:
+    m = 0
+    if len(key) > 3:
+        m = -2
+    for i in range(len(key)):
+        if x[i] > 0.0:
+            out[m] = x[i]
+            m += 1
+
+
+def stored_in_a_loop(key: torch.Tensor, x: torch.Tensor, count: torch.Tensor, out: torch.Tensor) -> None:
+    m = 0
+    for i in range(len(key)):
+        for k in range(2):
+            out[m] = x[i] + k
+        if x[i] > 0.0:
+            m += 1
+
+
+MEETING = [begun_below, from_below, stored_in_a_loop, halved_place, counted_elsewhere, counted_back, counted_by_data]
 """Variables say the places, and iterations may meet on one."""
 
 
@@ -193,6 +214,23 @@ CHANGED = [
     two_counters,
     *MEETING,
 ]
+
+
+def by_elements_it_changes(key: torch.Tensor, x: torch.Tensor, count: torch.Tensor, out: torch.Tensor) -> None:
+    for i in range(len(key) - 1):
+        out[i] = count[key[i]]
+        if x[i] > 0.0:
+            count[key[i]] += 1
+        x[i + 1] -= 1.0
+
+
+def as_often_as_data_says(key: torch.Tensor, x: torch.Tensor, count: torch.Tensor, out: torch.Tensor) -> None:
+    n = 0
+    for i in range(len(key)):
+        n = max(n, key[i])
+    for i in range(min(n, len(key))):
+        out[i] = count[key[i]]
+        count[key[i]] += 1
 
 
 def full(key: torch.Tensor, x: torch.Tensor, count: torch.Tensor, out: torch.Tensor) -> None:
@@ -300,6 +338,8 @@ def counted_and_raised(key: torch.Tensor, x: torch.Tensor, count: torch.Tensor, 
 
 
 OTHERS = [
+    by_elements_it_changes,
+    as_often_as_data_says,
     keys_by_places,
     counted_and_raised,
     from_both_ends_on,
@@ -376,6 +416,16 @@ def test_found_first_where_that_can_be(function):
 @pytest.mark.parametrize("function", OTHERS)
 def test_in_order_elsewhere(function):
     assert not is_changed(pieces_of(function, *arguments_of(4)))
+
+
+def test_elements_that_are_added_to_alone_count():
+    counts, floats = (Tensor(name, 0, TensorType(dtype, 1, True, 0)) for name, dtype in (("n", INT32), ("x", FLOAT32)))
+    more = ("add", build.integer(1))
+    assert ranks._counts_in(counts, [more, more])
+    assert not ranks._counts_in(counts, [more, None])
+    assert not ranks._counts_in(counts, [more, ("mul", build.integer(2))])
+    assert not ranks._counts_in(floats, [more])
+    assert not ranks._counts_in(replace(counts, sizes=(4,)), [more])
 
 
 def test_arguments_that_may_share_memory_stay_in_order():

@@ -3,17 +3,21 @@
 import pytest
 import torch
 
+from brickwork.analysis.definitions import Definitions
 from brickwork.ir.effects import effects
 from brickwork.ir.interpret import run_program
-from brickwork.ir.nodes import For
+from brickwork.ir.nodes import For, If
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import statements
 from brickwork.transform.canonical.form import canonical
-from brickwork.transform.scattered_sums import with_scattered_sums
+from brickwork.transform.scattered_sums import _values, with_scattered_sums
 from support.lowering import argument_type
 from support.scheduling import GPU, same, way
 from support.shared import define, lower
 from support.tensors import to_memory
+from support.written import op, symbol
+
+N, CHANGING = symbol("n"), symbol("changing")
 
 
 def product(x: torch.Tensor, w: torch.Tensor, at: torch.Tensor, out: torch.Tensor) -> None:
@@ -123,8 +127,51 @@ def beside(x: torch.Tensor, w: torch.Tensor, at: torch.Tensor, out: torch.Tensor
                 out[at[p], i] += top * x[p, o]
 
 
-TURNED = [product, both, chosen, otherwise, outermost, rows]
-KEPT = [leaning, carried, left, read, stored, beside]
+def off_the_diagonal(x: torch.Tensor, w: torch.Tensor, at: torch.Tensor, out: torch.Tensor) -> None:
+    for p in range(x.shape[0]):
+        for o in range(x.shape[1]):
+            if o != p:
+                for i in range(w.shape[0]):
+                    out[at[p], i] += x[p, o] * w[i, o]
+
+
+def below(x: torch.Tensor, w: torch.Tensor, at: torch.Tensor, out: torch.Tensor) -> None:
+    for p in range(x.shape[0]):
+        for o in range(x.shape[1]):
+            for q in range(o):
+                for i in range(w.shape[0]):
+                    out[at[p], i] += x[p, q] * w[i, o]
+
+
+def above(x: torch.Tensor, w: torch.Tensor, at: torch.Tensor, out: torch.Tensor) -> None:
+    for p in range(x.shape[0]):
+        for o in range(x.shape[1]):
+            for q in range(o, x.shape[1]):
+                for i in range(w.shape[0]):
+                    out[at[p], i] += x[p, q] * w[i, o]
+
+
+def changed_behind(x: torch.Tensor, w: torch.Tensor, at: torch.Tensor, out: torch.Tensor) -> None:
+    """Add what the rows before have left, which changes behind an update."""
+    last = 1.0
+    for p in range(x.shape[0]):
+        a = last
+        for o in range(x.shape[1]):
+            for i in range(w.shape[0]):
+                out[at[p], i] += a * x[p, o]
+            last = x[p, o]
+
+
+def asserted(x: torch.Tensor, w: torch.Tensor, at: torch.Tensor, out: torch.Tensor) -> None:
+    for p in range(x.shape[0]):
+        assert x[p, 0] < 9.0
+        for o in range(x.shape[1]):
+            for i in range(w.shape[0]):
+                out[at[p], i] += x[p, o] * w[i, o]
+
+
+TURNED = [product, both, chosen, otherwise, outermost, rows, off_the_diagonal, below, above]
+KEPT = [leaning, carried, left, read, stored, beside, changed_behind, asserted]
 
 
 def numbers(*sizes: int) -> torch.Tensor:
@@ -164,12 +211,23 @@ def test_terms_of_an_element_stand_in_the_loops_that_move_it(function):
     # Terms of `other` stand so in the source.
     assert len(innermost) == 1 + (function is both)
     assert {each.name for each in effects(innermost).stores} == ({"other"} if function is both else set())
+    # What the loops that move the element say is asked once.
+    asked = any(isinstance(node, If) for loop in innermost for node in statements(loop))
+    assert asked == (function in {chosen, off_the_diagonal})
 
 
 @pytest.mark.parametrize("function", KEPT)
 def test_other_nests_stay(function):
     before, after = rewritten(function, arguments(function, 5, 6, 3))
     assert before == after
+
+
+def test_places_and_bounds_are_known_outside_and_divide_by_nothing_that_may_be_0():
+    known = Definitions(frozenset((CHANGING,)), frozenset())
+    plain = op("add", N, op("floordiv", N, 2))
+    assert _values((plain,), known) == (plain,)
+    for each in (op("add", CHANGING, 1), op("add", op("mod", 7, N), 1), op("floordiv", N, 0)):
+        assert _values((plain, each), known) is None
 
 
 @pytest.mark.parametrize("terms", [0, 1])
