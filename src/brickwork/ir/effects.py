@@ -73,7 +73,7 @@ class Effects:
     @legality
     def simple(self) -> bool:
         """Whether it does nothing but assign, store and choose, and runs loops to their ends."""
-        return not (self.fails or self.draws or self.jumps or self.whiles or self.rebinds or self.declares)
+        return not (self.fails or self.jumps or self.whiles or self.rebinds or self.declares)
 
     def made_of(self, symbols: Container[Symbol]) -> bool:
         """Whether its values are made of sizes and these variables alone."""

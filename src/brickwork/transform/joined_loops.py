@@ -364,7 +364,7 @@ class _Merge:
         """Return a choice by the same condition after which nothing has to stay before this one, and its place."""
         condition = without_numbers(choice.condition)
         for place, one in enumerate(before):
-            if isinstance(one, If) and without_numbers(one.condition) == condition and self._is_fixed(condition):
+            if isinstance(one, If) and without_numbers(one.condition) == condition:
                 changed = effects(before[place:]).stores & effects(condition).loads
                 if not changed and not any(_meet(later, choice) for later in before[place + 1 :]):
                     return place, one
@@ -373,7 +373,7 @@ class _Merge:
     @legality
     def _is_fixed(self, value: Expression) -> bool:
         """Whether an iteration has one value for an expression, but for the elements that it stores into."""
-        return not effects(value).draws and not read_symbols(value) & (self.changing - self.own)
+        return not read_symbols(value) & (self.changing - self.own)
 
     def _after(self, block: Iterable[Statement], known: Known) -> Known:
         """Return what variables hold after a block."""

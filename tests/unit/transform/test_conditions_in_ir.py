@@ -58,7 +58,6 @@ def test_what_is_simple_assigns_stores_chooses_and_runs_to_its_end():
     assert effects(loop(I, 0, N, when(op("lt", I, 3), (add, let(S, ONE))))).simple
     others = (
         check(op("lt", I, 3)),
-        let(S, DRAWN),
         loop(I, 0, N, when(op("lt", I, 3), (Break(),))),
         loop(I, 0, N, when(op("lt", I, 3), (Continue(),))),
         repeat(op("lt", I, 3), let(I, op("add", I, 1))),

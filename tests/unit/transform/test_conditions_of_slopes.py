@@ -294,7 +294,7 @@ def item(tensor, index, value=HALF):
     ],
 )
 def test_items_of_lists_come_to_no_others(body, fits):
-    roots = {LIST: frozenset((LIST,)), S: frozenset((S,)), U: frozenset((LIST,))}
+    roots = {LIST: frozenset((LIST,)), S: frozenset((S,)), U: frozenset((LIST, S))}
     assert _is_itemwise(body, roots) is fits
 
 

@@ -12,20 +12,20 @@ import torch
 from brickwork.analysis.analyse import analyse
 from brickwork.diagnostics.location import NOWHERE
 from brickwork.ir import build
-from brickwork.ir.dtypes import FLOAT32
+from brickwork.ir.dtypes import BOOL, FLOAT32
 from brickwork.ir.interpret import run_program
-from brickwork.ir.nodes import Assign, Continue, Draw, For, If, Launch, Local, Random, Store, Tensor, TensorType, While
+from brickwork.ir.nodes import Assign, Continue, For, If, Launch, Local, Store, Tensor, TensorType, While
 from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import rewrite, rewrite_statements, statements, walk
 from brickwork.target.cuda import cuda_target
 from brickwork.transform.canonical.form import canonical
-from brickwork.transform.joined_loops import joined_loops
+from brickwork.transform.joined_loops import _apart, _holds, _meet, _Merge, joined_loops
 from support.gradients import derived
 from support.kernels_of_parts import APART, JOINED, nests, sums, three_in_one, under_conditions
 from support.lowering import program_of
 from support.shared import schedule_program
 from support.tensors import to_memory, to_tensor
-from support.written import let, op, symbol, when
+from support.written import let, load, op, store, symbol, when
 
 GPU = cuda_target((9, 0))
 
@@ -113,17 +113,8 @@ def with_more(kernel, which, *more, **changed):
 
 V = symbol("v", FLOAT32)
 ONE = build.constant(1.0, FLOAT32)
-DRAWN = Random(
-    draw=Draw.UNIFORM,
-    key=build.integer(1),
-    counter=build.integer(2),
-    extra=build.integer(3),
-    site=4,
-    dtype=FLOAT32,
-)
 KEEPING_ORDER = {
     "nothing": (),
-    "draws": (let(V, DRAWN),),
     "whiles": (While(prelude=(), condition=op("lt", 1, 0), body=()),),
     "declares": (Local(tensor=Tensor("own", 90, TensorType(FLOAT32, 1), sizes=(8,))),),
     "jumps": (when(op("lt", 1, 0), (Continue(),)),),
@@ -195,6 +186,46 @@ def test_conditions_hold_where_as_much_is_known(operator, place, least, held):
     size = build.size(kernel.tensors[place], 1)
     known = replace(kernel, facts=(build.apply(operator, size, build.integer(least)),))
     assert (joined_loops(known, analyse(known)) is not known) == held
+
+
+A, I, J = Tensor("a", 91, TensorType(FLOAT32, 2)), symbol("i"), symbol("j")
+
+
+def test_conditions_hold_that_are_among_others():
+    some, more = op("ge", I, 3), op("ge", I, J)
+    held = frozenset((build.read(symbol("asked", BOOL)), more, op("le", I, 7)))
+    assert _holds(some, held | {op("ge", I, 4)})
+    assert _holds(more, held)
+    assert not _holds(some, held)
+    assert not _holds(op("le", I, 5), held)
+
+
+def test_elements_are_apart_by_numbers_from_the_same_end():
+    assert _apart(load(A, 1, I), load(A, 0, J))
+    assert not _apart(load(A, 1, I), load(A, 1, J))
+    assert not _apart(load(A, -1, I), load(A, 1, J))
+    assert not _apart(load(A, 1, I), load(A, -1, J))
+
+
+def test_a_choice_that_changes_what_it_asks_is_asked_again():
+    asked = op("lt", load(A, I, 0), load(A, I, 1))
+    merge = _Merge(frozenset((I,)), frozenset((I,)), {})
+    other = when(asked, (let(V, ONE),))
+    assert merge._place([when(asked, (store(A, (I, 0), ONE),))], other) is None
+    first = when(asked, (let(symbol("w", FLOAT32), ONE),))
+    assert merge._place([first], other) == (0, first)
+
+
+def test_statements_that_change_what_others_read_keep_their_order():
+    one, again = let(V, ONE), let(V, build.constant(2.0, FLOAT32))
+    read = let(symbol("w", FLOAT32), V)
+    assert _meet(one, again)
+    assert _meet(one, read)
+    assert _meet(read, one)
+    assert not _meet(one, let(symbol("w", FLOAT32), ONE))
+    for each in KEEPING_ORDER["whiles"]:
+        assert _meet(each, one)
+        assert _meet(one, each)
 
 
 def attracted(x: torch.Tensor) -> torch.Tensor:

@@ -164,7 +164,7 @@ def changed_behind(x: torch.Tensor, w: torch.Tensor, at: torch.Tensor, out: torc
 
 def asserted(x: torch.Tensor, w: torch.Tensor, at: torch.Tensor, out: torch.Tensor) -> None:
     for p in range(x.shape[0]):
-        assert x[p, 0] < 9.0
+        assert p < 99
         for o in range(x.shape[1]):
             for i in range(w.shape[0]):
                 out[at[p], i] += x[p, o] * w[i, o]
