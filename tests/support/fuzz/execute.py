@@ -235,7 +235,7 @@ def small_pieces() -> Generator[None]:
         patch.object(panels, "STRIPS", 1),
         patch.object(panels, "WIDTH_BYTES", 64),
         patch.object(privatise_reductions, "PIECES", 3),
-        patch.object(privatise_reductions, "LEAST", 5),
+        patch.object(privatise_reductions, "SHARE", 5),
         patch.object(privatise_reductions, "PER_ELEMENT", 0),
     ):
         yield
