@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from brickwork.analysis.formula import AllOf, AnyOf, Comparison, Formula, less, negate
-from brickwork.analysis.isl import Solver
+from brickwork.analysis.isl import FOLLOWED, Solver
 from brickwork.analysis.polyhedral_model import Access, Choice, Floor, Model, is_fixed
 from brickwork.analysis.polynomial import (
     Atom,
@@ -25,9 +25,6 @@ from brickwork.analysis.polynomial import (
     order_of,
 )
 from brickwork.records import dataclass
-
-MOST_CASES = 8
-"""The number of cases of an index beyond which it is not followed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +108,7 @@ def _told_apart(model: Model, solver: Solver, access: Access, found: list[Case])
     result: list[Case] = []
     while found:
         case = found.pop(0)
-        if len(found) + len(result) > MOST_CASES:
+        if len(found) + len(result) > FOLLOWED:
             return None
         split = _split(model, case)
         if split is None:

@@ -34,8 +34,8 @@ from brickwork.analysis.verdicts import Bound, BoundVerdict
 from brickwork.legality import legality
 from brickwork.records import dataclass
 
-GUARD_LIMIT = 16
-"""Comparisons in a guard beyond which checking is thought cheaper."""
+TEST_LIMIT = 24
+"""Comparisons of a guard, or of a test before a loop, beyond which checking is thought cheaper."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +303,7 @@ def _avoid(model: Model, disjuncts: tuple[tuple[Comparison, ...], ...], *, told:
 def _usable(model: Model, proof: Proof) -> Proof | None:
     """Return a proof whose conditions are worth testing, and can be tested in 64 bits."""
     polynomials = [part.polynomial for choices in proof.needed for part in choices]
-    if len(polynomials) > GUARD_LIMIT or any(map(_is_about_types, polynomials)):
+    if len(polynomials) > TEST_LIMIT or any(map(_is_about_types, polynomials)):
         return None
     if not all(any(map(_may_hold, choices)) for choices in proof.needed):
         return None

@@ -30,7 +30,9 @@ from brickwork.legality import legality
 from brickwork.records import dataclass
 
 LARGEST = 64
-"""Nodes of a value beyond which it stands nowhere again: a chain of doublings would grow without end."""
+"""Nodes of a value beyond which it stands nowhere again: a chain of doublings would grow without end.
+
+Beyond as many a branch stays one: no value is computed in vain that is longer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from math import isqrt
 from typing import TypeAlias
 
 from brickwork.analysis.formula import AllOf, Comparison, Formula, at_least, atoms_of
-from brickwork.analysis.isl import Solver
+from brickwork.analysis.isl import FOLLOWED, Solver
 from brickwork.analysis.polyhedral_model import Model
 from brickwork.analysis.polynomial import (
     INT64_RANGE,
@@ -35,9 +35,6 @@ FAR = 2**62
 """A variable that lies within plus or minus this can be added to indices without wrapping."""
 NEAR = 2**31 - 1
 """Two variables that lie within plus or minus this can be multiplied without wrapping."""
-MOST_VARIABLES = 4
-"""Variables of a loop beyond which none is followed."""
-ROUNDS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +69,17 @@ def candidates(
         highs = [number(high) for high in (FAR, *((NEAR,) if multiplied and around.high <= NEAR else ()))]
         bounds = [*((low, True) for low in lows), (value, False), *((high, False) for high in highs)]
         followed.append(tuple(Limit(symbol, bound, below) for bound, below in dict.fromkeys(bounds)))
-    return tuple(limit for limits in followed for limit in limits) if len(followed) <= MOST_VARIABLES else ()
+    return tuple(limit for limits in followed for limit in limits) if len(followed) <= FOLLOWED else ()
 
 
 def kept(limits: Limits, turn: Callable[[Limits], Limits]) -> Limits:
-    """Return the limits that hold after each iteration that begins with all of them; `turn` returns those of one."""
-    for _ in range(ROUNDS):
-        left = turn(limits)
-        if left == limits:
-            return limits
+    """Return the limits that hold after each iteration that begins with all of them.
+
+    `turn` returns those of the given ones that hold after one, so that there are fewer each time.
+    """
+    while (left := turn(limits)) != limits:
         limits = left
-    return ()
+    return limits
 
 
 def still_hold(

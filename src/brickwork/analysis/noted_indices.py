@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from brickwork.analysis.isl import FOLLOWED
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.effects import effects
@@ -22,8 +23,6 @@ from brickwork.legality import legality
 
 Ranges: TypeAlias = tuple[tuple[Expression, Expression], ...]
 """First values, and those before which the values end."""
-MOST_RANGES = 4
-"""Ranges of a variable beyond which it is not followed: each is a case of its own for isl."""
 
 
 @legality
@@ -48,7 +47,7 @@ def noted_indices(kernel: Kernel) -> dict[Symbol, Ranges]:
             else:
                 break
         else:
-            if len(ranges) <= MOST_RANGES and not read_symbols(each for item in ranges for each in item) & changing:
+            if len(ranges) <= FOLLOWED and not read_symbols(each for item in ranges for each in item) & changing:
                 found[symbol] = tuple(ranges)
     return found
 

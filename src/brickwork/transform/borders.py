@@ -24,11 +24,12 @@ from brickwork.ir.nodes import Apply, Constant, Expression, For, Load, Node, Rea
 from brickwork.ir.walk import NodeType, read_symbols, rewrite, statements, walk
 from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
+from brickwork.transform.schedule.defaults import FEW_ITERATIONS
 from brickwork.transform.sums import SMALL, Sum
 
 MOST = 2**62
 """No sum is greater than this, whatever its parts are within their limits."""
-NEAR = 16
+NEAR = FEW_ITERATIONS
 """So many iterations at an end of an axis are its border, and not the middle."""
 COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import field, replace
 from typing import NamedTuple
 
+from brickwork.analysis.bounds import TEST_LIMIT
 from brickwork.analysis.definitions import Definitions, definitions_in
 from brickwork.analysis.symbolic import unwrapped
 from brickwork.ir import build
@@ -47,8 +48,6 @@ LEAF = 2**40
 MOST = 2**62
 WHOLE = 2**63
 """The limit of what is not tested to be small."""
-TEST_LIMIT = 24
-"""Comparisons of a test beyond which checking is thought cheaper."""
 
 
 def hoist_checks(block: Block, *, grid: bool = False) -> Block:

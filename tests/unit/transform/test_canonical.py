@@ -9,13 +9,14 @@ import torch
 
 import brickwork as bw
 from brickwork.analysis.analyse import analyse
+from brickwork.analysis.definitions import LARGEST
 from brickwork.analysis.scalars import live_after_loops, scalar_verdict
 from brickwork.ir import build, nodes
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import Assign, For, If, Launch, Read, Symbol, While
 from brickwork.ir.operators import OPERATORS
 from brickwork.ir.walk import statements
-from brickwork.transform.canonical.choices import LARGEST, without_choices
+from brickwork.transform.canonical.choices import without_choices
 from brickwork.transform.canonical.copies import propagate_copies
 from brickwork.transform.canonical.form import canonical
 from brickwork.transform.spelling import spelled

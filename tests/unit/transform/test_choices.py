@@ -7,13 +7,14 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from brickwork.analysis.definitions import LARGEST
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, FLOAT64, INT64, UINT64
 from brickwork.ir.nodes import Apply, Assign, Cast, Expression, Load, Select, Symbol, TensorType
 from brickwork.ir.nodes import Tensor as Elements
 from brickwork.ir.operators import OPERATORS
 from brickwork.ir.walk import walk
-from brickwork.transform.canonical.choices import LARGEST, is_cheap, is_simple, negated
+from brickwork.transform.canonical.choices import is_cheap, is_simple, negated
 from brickwork.transform.canonical.form import canonical
 from support.lowering import memory, program_of
 from support.scheduling import same

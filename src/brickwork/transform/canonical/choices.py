@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from brickwork.analysis.definitions import LARGEST
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import (
@@ -38,11 +39,6 @@ SIMPLE = frozenset({"add", "sub", "mul", "neg", "minimum", "maximum"}) | {
     *("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not")
 }
 """Operators that cost next to nothing and cannot fail."""
-LARGEST = 48
-"""Nodes of a condition, or of a value that is computed whether or not it is chosen, beyond which a branch stays.
-
-Chosen, not measured."""
-
 
 OPPOSITE = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
 """What a comparison of integers is called that holds where another does not."""

@@ -54,7 +54,6 @@ LONG_OPERATORS = frozenset(
     | {"sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "gamma", "lgamma", "atan2", "hypot"}
 )
 """The operators that take many instructions."""
-FEWEST_ITERATIONS = 4
 MOST_LEAN = 2
 """How far bounds may move from one iteration of an outer loop to the next, where such iterations run together."""
 FEW = 8
@@ -301,4 +300,4 @@ def _is_long(loop: For) -> bool:
             return False
         case _:
             count = trip_count(loop)
-            return count is None or count >= FEWEST_ITERATIONS
+            return count is None or count >= JAMMED
