@@ -10,7 +10,7 @@ from brickwork.transform import privatise_reductions
 @pytest.fixture(autouse=True)
 def low_limits(monkeypatch):
     monkeypatch.setattr(privatise_reductions, "PIECES", 3)
-    monkeypatch.setattr(privatise_reductions, "LEAST", 20)
+    monkeypatch.setattr(privatise_reductions, "SHARE", 20)
     monkeypatch.setattr(privatise_reductions, "PER_ELEMENT", 1)
 
 
