@@ -434,7 +434,6 @@ def in_a_list(x: torch.Tensor) -> torch.Tensor:
         (by_its_rows, "a part of a row that was computed is changed in place"),
         (in_a_list, "`a` is changed in place, and another name stands for the same items"),
         (changed, "`row` is a part of `x`, which would be changed in place"),
-        (overwritten, "is kept while `y`, which it is made of, is stored into"),
         (shared, "`h` is changed in place, and another name stands for the same items"),
     ],
 )

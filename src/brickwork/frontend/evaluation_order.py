@@ -15,9 +15,9 @@ from dataclasses import replace
 
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.indexing import load, numeric
-from brickwork.frontend.lowering_state import Key, State, describe
+from brickwork.frontend.lowering_state import Key, State
 from brickwork.frontend.row_arrays import demand_array, is_row_array, kept_row, part_of, whole_row
-from brickwork.frontend.rules import unsupported
+from brickwork.frontend.rules import SharedRowError, unsupported
 from brickwork.frontend.typing import Operand, Record, Row, Value, View, numbers_of, with_parts
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Expression, Tensor
@@ -45,11 +45,11 @@ def _held(state: State, found: Row | View, loc: Location) -> Operand:
     key = array_key(state, loc)
     row = whole_row(found) if isinstance(found, View) else found
     if key in state.rows or row.dear:
-        kept = kept_row(state, found, key, "row", loc)
+        kept = kept_row(state, found, key, "row", loc, named=True)
         if row.view or row in state.part_of:
             state.shared |= {kept.tensor, *((row.reads[0].tensor,) if row.view else ())}
         return part_of(state, kept, row.sizes, loc)
-    state.held.append((state.block, len(state.block), row, loc, key))
+    state.held.append((state.block, len(state.block), row, key))
     return found
 
 
@@ -70,18 +70,15 @@ def settled_number(state: State, found: Operand, loc: Location) -> Value | Recor
     return numeric(state, settle(state, numeric(state, found, loc), loc), loc)
 
 
-def refuse_stale(state: State, first: int = 0) -> None:
-    """Refuse rows with a name, from the first on that is given, whose tensors are stored into while the name is known.
+def keep_stale(state: State, first: int = 0) -> None:
+    """Keep rows with a name, from the first on that is given, whose tensors are stored into while the name is known.
 
     A row is a formula: it would read what is stored. Its name is known up to the end of the block.
     """
-    for block, position, row, loc, key in state.held[first:]:
+    for block, position, row, key in state.held[first:]:
         found = _overwritten(state, row, effects(block[position:]).stores)
-        if found is not None and key is not None and (is_row_array(state, found) or not row.view):
+        if found is not None and (is_row_array(state, found) or not row.view):
             demand_array(state, key)
-        if found is not None and key is None:
-            message = f"{describe(row)}, is kept while `{found.name}`, which it is made of, is stored into"
-            raise unsupported(message, loc, "copy it, `h = x[i].clone()`, or store into another tensor")
     del state.held[first:]
 
 
@@ -90,7 +87,8 @@ def refuse_shared(state: State) -> None:
     for tensor, loc in state.changed_in_place.items():
         if tensor in state.shared:
             message = f"`{tensor.name}` is changed in place, and another name stands for the same items"
-            raise unsupported(message, loc, "copy them where it gets them, `h = x[i].clone()`, or make a new row")
+            advice = "copy them where it gets them, `h = x[i].clone()`, or make a new row"
+            raise SharedRowError(unsupported(message, loc, advice).diagnostics)
 
 
 def _overwritten(state: State, row: Row, stored: Collection[Tensor]) -> Tensor | None:

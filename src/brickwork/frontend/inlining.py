@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from brickwork.frontend.captured_operands import captured_operand
 from brickwork.frontend.complex_values import as_complex
-from brickwork.frontend.evaluation_order import refuse_stale, settle
+from brickwork.frontend.evaluation_order import keep_stale, settle
 from brickwork.frontend.expressions import condition, operand
 from brickwork.frontend.indexing import load
 from brickwork.frontend.list_rebinding import settle_names
@@ -53,7 +53,7 @@ def inline(state: State, source: SourceFunction, arguments: Arguments, caller: F
     result = _helper_body(state, frame, source.node.body)
     state.frames.pop()
     state.calls.pop()
-    refuse_stale(state, held)
+    keep_stale(state, held)
     return result
 
 

@@ -14,9 +14,10 @@ from brickwork.diagnostics.diagnostic import in_order
 from brickwork.diagnostics.errors import CompileError
 from brickwork.frontend.complex_sources import Helpers
 from brickwork.frontend.complex_values import as_complex
+from brickwork.frontend.copied_rows import refuse_stale_copies
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.environment import is_tensor
-from brickwork.frontend.evaluation_order import refuse_shared, refuse_stale
+from brickwork.frontend.evaluation_order import keep_stale, refuse_shared
 from brickwork.frontend.fixed_rates import with_rates
 from brickwork.frontend.given_numbers import given_names, taken_out
 from brickwork.frontend.grown_forms import call_comparing, extend
@@ -175,8 +176,9 @@ def _lower_once(definition: Definition, signature: Signature, known: Known) -> t
     lower_host(state, frame, host, source.node.body)
     if state.wrong:
         raise CompileError(in_order(state.wrong))
-    refuse_stale(state)
+    keep_stale(state)
     refuse_shared(state)
+    refuse_stale_copies(state, host.kernel)
     host.block += allocate_grown(state, host.facts)
     if len(host.results) != definition.results:
         raise error("BW009", "not every path returns", definition.loc, "end the function with one `return`")

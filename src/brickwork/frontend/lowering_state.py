@@ -186,12 +186,20 @@ class ListArray:
 
 @dataclass(frozen=True, slots=True)
 class RowArray:
-    """The array of a name whose rows are kept: its sizes, and the loops and the block in which it is made."""
+    """The array of a name whose rows are kept: its sizes, and the loops in which it is made."""
 
     tensor: Tensor
     sizes: tuple[Expression, ...]
     levels: list[LoopLevel]
-    block: list[Statement]
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """An array that a loop fills: with items that Python would share with `source`, a part of a tensor, if any."""
+
+    array: Tensor
+    source: Row | None
+    loc: Location
 
 
 class ListDemanded(Exception):  # noqa: N818  # it is no error: the lowering begins again
@@ -279,15 +287,17 @@ class State:
     """The arrays that lists are."""
     fresh: set[Tensor] = field(default_factory=set[Tensor])
     """Lists that no name stands for yet."""
-    held: list[tuple[list[Statement], int, Row, Location, Key | None]] = field(
-        default_factory=list["tuple[list[Statement], int, Row, Location, Key | None]"]
+    held: list[tuple[list[Statement], int, Row, Key]] = field(
+        default_factory=list["tuple[list[Statement], int, Row, Key]"]
     )
-    """Rows that names stand for: the block and the place in it where they are taken, where the source does, and the
-    key under which they may be kept in an array."""
+    """Rows that names stand for: the block and the place in it where they are taken, and the key under which they may
+    be kept in an array."""
     rows: set[Key] = field(default_factory=set[Key])
     """Names, and places of the source, whose rows are kept in arrays."""
     row_arrays: dict[Key, RowArray] = field(default_factory=dict["Key", "RowArray"])
     """The arrays of such names."""
+    copied: dict[Symbol, Copied] = field(default_factory=dict["Symbol", "Copied"])
+    """The arrays that loops fill, by the outermost loop's index."""
     kept_at: Counter[Key] = field(default_factory=Counter["Key"])
     """How many rows were settled at each place of the source."""
     constant: set[Tensor] = field(default_factory=set[Tensor])

@@ -17,6 +17,7 @@ from brickwork.frontend.indexing import element, load, numeric
 from brickwork.frontend.lowering_state import (
     ITEM_BYTES,
     LARGEST,
+    Copied,
     Frame,
     Key,
     ListDemanded,
@@ -29,7 +30,7 @@ from brickwork.frontend.plain_loops import emit_loop
 from brickwork.frontend.rules import unsupported
 from brickwork.frontend.typing import Along, Items, Operand, Record, Row, Slab, Value, View, parts_of
 from brickwork.ir.build import apply, cast, integer, size, sub
-from brickwork.ir.nodes import Constant, Expression, FailureKind, Local, Statement, Store, Tensor, TensorType
+from brickwork.ir.nodes import Constant, Expression, FailureKind, For, Local, Statement, Store, Tensor, TensorType
 from brickwork.records import dataclass
 
 
@@ -125,12 +126,23 @@ def kept_row(
     name: str,
     loc: Location,
     place: tuple[list[Statement], int] | None = None,
+    *,
+    named: bool = False,
 ) -> View:
-    """Return a row in an array of its own, computed now."""
+    """Return a row in an array of its own, computed now; `named`: a name stands for it, so Python would share items."""
     sizes = [state.fix(each, "length") for each in _sizes(found)]
     array = Filling(state, key, name, place or (state.block, len(state.block)), loc)
     nest(state, sizes, lambda indices: array.store(sizes, indices, _item(state, found, indices, loc)), loc)
+    _note_copy(state, array.made, found if named else None, loc)
     return View(array.made)
+
+
+def _note_copy(state: State, array: Tensor, found: Row | View | None, loc: Location) -> None:
+    """Note with what the loop that has just been written fills an array."""
+    row = whole_row(found) if isinstance(found, View) else found
+    source = row if row is not None and row.view else None
+    if not state.ended and isinstance(loop := state.block[-1], For):
+        state.copied[loop.index] = Copied(array, source, loc)
 
 
 def nest(
@@ -175,12 +187,12 @@ def bind_array(state: State, frame: Frame, name: str, found: Row | View, loc: Lo
         if known is None or not _is_within(levels, known.levels) or (len(levels) == len(known.levels) and not is_same):
             place = _place(state, frame)
             tensor = _first(state, key, name, found, place, loc)
-            state.row_arrays[key] = known = RowArray(tensor, sizes, levels, place[0])
+            state.row_arrays[key] = known = RowArray(tensor, sizes, levels)
         else:
             tensor = known.tensor
             _overwrite(state, key, known, found, sizes, loc)
     frame.bindings[name] = View(tensor)
-    _note_source(state, known, found, loc)
+    _note_source(state, known, found)
 
 
 def _place(state: State, frame: Frame) -> tuple[list[Statement], int]:
@@ -204,7 +216,7 @@ def _first(
         if state.types[key].dtype is found.tensor.type.dtype and not found.tensor.type.pairs:
             state.kept_arrays.add(found.tensor)
             return found.tensor
-    return kept_row(state, found, key, name, loc, place).tensor
+    return kept_row(state, found, key, name, loc, place, named=True).tensor
 
 
 def _overwrite(
@@ -222,11 +234,12 @@ def _overwrite(
             state.check(same, FailureKind.RUNTIME, f"'{name}' of {{0}} items gets {{1}}", (extent, given), loc)
     reads = found.reads if isinstance(found, Row) else ()
     if any(slab.tensor == tensor and (slab.anywhere or not is_all(slab)) for slab in reads):
-        found = kept_row(state, found, key, name, loc)
+        found = kept_row(state, found, key, name, loc, named=True)
 
     array = Filling(state, key, name, (state.block, len(state.block)), loc, tensor)
     extents = [size(tensor, axis, loc) for axis in range(len(sizes))]
     nest(state, extents, lambda indices: array.store(extents, indices, _item(state, found, indices, loc)), loc)
+    _note_copy(state, tensor, found, loc)
 
 
 def is_all(slab: Slab) -> bool:
@@ -238,21 +251,17 @@ def is_all(slab: Slab) -> bool:
     )
 
 
-def _note_source(state: State, array: RowArray, found: Row | View, loc: Location) -> None:
-    """Note whose elements the name would share in Python: those may not change as long as the copy is read.
+def _note_source(state: State, array: RowArray, found: Row | View) -> None:
+    """Note whose elements the name would share in Python: items of the one may not change in place then.
 
-    That may be after the branches, and in later iterations of the loops, that stand in the block of the array. Another
-    array is stored into where its name gets another row, too; that its items change in place, `shared` tells.
+    `copied_rows.py` tells of tensors that are stored into while the array is a copy of them.
     """
     if isinstance(found, Row) and not found.view:
         state.shared |= {array.tensor} if found in state.part_of else set()
         return
-    source = whole_row(found) if isinstance(found, View) else found
-    owner = source.reads[0].tensor
+    owner = (whole_row(found) if isinstance(found, View) else found).reads[0].tensor
     if owner != array.tensor:
         state.shared |= {array.tensor, owner}
-        if owner not in state.kept_arrays:
-            state.held.append((array.block, len(array.block), source, loc, None))
 
 
 def part_of(state: State, view: View, sizes: tuple[Expression, ...], loc: Location) -> Row:

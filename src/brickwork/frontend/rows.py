@@ -22,7 +22,7 @@ from brickwork.frontend.row_arrays import Filling, nest
 from brickwork.frontend.rules import error
 from brickwork.frontend.tuple_indexing import choose
 from brickwork.frontend.typing import Along, Grown, Items, Operand, Record, Row, Slab, Value, View
-from brickwork.ir.build import add, apply, cast, integer, is_constant, mul, select, size, sub
+from brickwork.ir.build import add, apply, cast, integer, is_constant, select, size, sub
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import Apply, Constant, Expression, FailureKind
 
@@ -122,9 +122,7 @@ def _places(
     waiting = iter(indices)
     places: list[Expression] = []
     for axis in axes:
-        place = (
-            add(axis.start, mul(next(waiting), integer(axis.step, loc), loc), loc) if isinstance(axis, Along) else axis
-        )
+        place = axis.place(next(waiting), loc) if isinstance(axis, Along) else axis
         places.append(place)
         if isinstance(axis, Along):
             state.nonnegative.add(place)
@@ -190,12 +188,12 @@ def part_of_slab(state: State, slab: Slab, parts: Sequence[Operand | Bounds], lo
             continue
         if isinstance(part, tuple):
             inner = along(state, axis.size, part, loc)
-            start = add(axis.start, mul(inner.start, integer(axis.step), loc), loc)
+            start = axis.place(inner.start, loc)
             axes.append(Along(start, inner.size, None, axis.step * inner.step))
         else:
             number = [each for each in slab.axes if isinstance(each, Along)].index(axis)
             place = _place(state, part, number, row, loc)
-            at = add(axis.start, mul(place, integer(axis.step), loc), loc)
+            at = axis.place(place, loc)
             state.nonnegative.add(at)
             axes.append(at)
     found = Slab(slab.tensor, tuple(axes))

@@ -69,6 +69,10 @@ class WrongRankError(CompileError, TypeError):
     """A tensor argument has a number of dimensions with which the function cannot be compiled, and others work."""
 
 
+class SharedRowError(CompileError):
+    """Python would see a row change under another name: the ranks of tensors are not at fault."""
+
+
 BUILTINS = frozenset(
     "range len min max abs int float bool complex round pow divmod tuple list sum any all enumerate zip reversed "
     "isinstance iter sorted ord".split()

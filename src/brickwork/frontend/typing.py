@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import field
 from typing import Any, TypeAlias
 
+from brickwork.diagnostics.location import NOWHERE, Location
 from brickwork.frontend.random_sites import Path
+from brickwork.ir.build import add, integer, mul
 from brickwork.ir.dtypes import BOOL, FLOAT64, INT64, UINT64, DType
 from brickwork.ir.nodes import Expression, Tensor
 from brickwork.records import dataclass
@@ -134,6 +136,10 @@ class Along:
     size: Expression
     literal: int | None = None
     step: int = 1
+
+    def place(self, item: Expression, loc: Location = NOWHERE) -> Expression:
+        """Return where an item lies."""
+        return add(self.start, mul(item, integer(self.step, loc), loc), loc)
 
 
 @dataclass(frozen=True, slots=True)
