@@ -9,19 +9,22 @@
                 y[i, j] += s
 
 Such nests may have their loops in any order, and so are contractions. Invariant: elements get the same terms; where
-partial sums were added, in the order in which these took them. It is chosen where sizes are worth tiles.
+partial sums were added, in the order in which these took them. As these begin with 0.0, an element of -0.0 becomes 0.0
+before, unless the tensor was made of zeros and is only added to. It is chosen where sizes are worth tiles.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import copysign
 
 from brickwork.analysis.contractions import SUMMED, accumulation
 from brickwork.analysis.scalars import NONE, live_after_loops, live_before
 from brickwork.ir import build
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
+    Allocate,
     Apply,
     Assign,
     Block,
@@ -31,12 +34,15 @@ from brickwork.ir.nodes import (
     If,
     Launch,
     Load,
+    Program,
     Read,
+    Rebind,
     Statement,
     Store,
     Symbol,
+    Tensor,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, substitute
+from brickwork.ir.walk import assigned_symbols, read_symbols, substitute, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
@@ -61,16 +67,41 @@ REMARK = "where sums of products are worth tiles, in any order of the loops"
 """What `explain` says of them."""
 
 
-@each_launch("matrix")
-def with_product_nests(launch: Launch, names: Names, _: Target) -> Changed:
-    """Return launches of a kernel's nests, and of such nests in their place where that is worth it, and remarks."""
-    kernel = launch.kernel
-    fixed, live = frozenset(kernel.scalars) - assigned_symbols(kernel.body), live_after_loops(kernel.body)
-    return launches(launch, [_perfect(item, fixed, live, names) for item in kernel.body], APART, REMARK)
+def with_product_nests(program: Program, target: Target) -> tuple[Program, dict[str, str]]:
+    """Return a program with launches of such nests in place of a kernel's where that is worth it, and remarks."""
+    positive = _never_negative_zero(program)
+
+    @each_launch("matrix")
+    def change(launch: Launch, names: Names, _: Target) -> Changed:
+        kernel = launch.kernel
+        fixed, live = frozenset(kernel.scalars) - assigned_symbols(kernel.body), live_after_loops(kernel.body)
+        found = [_perfect(item, fixed, live, positive, names) for item in kernel.body]
+        return launches(launch, found, APART, REMARK)
+
+    return change(program, target)
+
+
+@legality
+def _never_negative_zero(program: Program) -> frozenset[Tensor]:
+    """Return the tensors that begin as zeros and are only added to: 0.0 and whatever comes to it is not -0.0."""
+    made = {node.tensor: node for node in walk(program) if isinstance(node, Allocate)}
+    zeros = {tensor for tensor, node in made.items() if not node.given and _is_positive_zero(node.fill)}
+    others = {node.tensor for node in walk(program) if isinstance(node, Store) and _added(node, {}) is None}
+    moved = {tensor for node in walk(program) if isinstance(node, Rebind) for tensor in (*node.targets, *node.sources)}
+    return frozenset(zeros - others - moved)
+
+
+@legality
+def _is_positive_zero(found: Expression | None) -> bool:
+    return isinstance(found, Constant) and found.value == 0 and copysign(1.0, found.value) > 0
 
 
 def _perfect(
-    statement: Statement, fixed: frozenset[Symbol], live: Mapping[Symbol, frozenset[Symbol]], names: Names
+    statement: Statement,
+    fixed: frozenset[Symbol],
+    live: Mapping[Symbol, frozenset[Symbol]],
+    positive: frozenset[Tensor],
+    names: Names,
 ) -> Apart | None:
     """Return nests, which may stand in conditions, as perfect ones that are contractions; None if there are none."""
     worth: list[Expression] = []
@@ -81,7 +112,8 @@ def _perfect(
         if found is None or not found.parted or (needed := found.worth(fixed)) is None:
             return (statement,)
         worth.extend(needed)
-        return (copied(found.nest(), names),)
+        before = () if found.store.tensor in positive else found.without_negative_zeros()
+        return tuple(copied(item, names) for item in (*before, found.nest()))
 
     nests = in_branches((statement,), visit)
     return Apart(nests, (), tuple(worth)) if worth else None
@@ -93,6 +125,7 @@ class _ProductNest:
 
     Something may stand `between` two loops, which is in the way of other orders if they are `parted` then: by a
     condition, or where a loop around is one of the sum. Of loops that are `filled` there must be an iteration.
+    Of partial sums the last loops and conditions are the sum's own: so many.
     """
 
     loops: tuple[For, ...]
@@ -103,6 +136,7 @@ class _ProductNest:
     between: bool = False
     parted: bool = False
     filled: tuple[For, ...] = ()
+    own: tuple[int, int] | None = None
 
     def around(self, loop: For, *, between: bool) -> _ProductNest:
         """Return what a loop adds; something may stand between it and the next one."""
@@ -116,11 +150,19 @@ class _ProductNest:
 
     def inside(self, statement: Statement, loops: Sequence[For]) -> Statement:
         """Return a statement under the conditions, in some loops."""
-        if self.conditions:
-            statement = If(condition=conjunction(dict.fromkeys(self.conditions)), then=(statement,))
-        for loop in reversed(loops):
-            statement = replace(loop, body=(statement,))
-        return statement
+        return _inside(statement, loops, self.conditions)
+
+    def without_negative_zeros(self) -> Block:
+        """Return what makes 0.0 of -0.0 where a partial sum is added, which is 0.0 at least: what begins with it."""
+        if self.own is None:
+            return ()
+        loops = self.loops[: len(self.loops) - self.own[0]]
+        conditions = self.conditions[: len(self.conditions) - self.own[1]]
+        asked = read_symbols((*self.store.indices, *conditions, *(each for loop in loops for each in _bounds(loop))))
+        once = tuple(build.apply("lt", *_bounds(loop)) for loop in loops if loop.index not in asked)
+        zero = build.constant(0.0, self.store.tensor.type.dtype)
+        added = replace(self.store, value=build.add(self.element, zero))
+        return (_inside(added, [loop for loop in loops if loop.index in asked], (*once, *conditions)),)
 
     def worth(self, fixed: frozenset[Symbol]) -> tuple[Expression, ...] | None:
         """Return what must hold so that the sum is worth tiles; None if it is no contraction."""
@@ -136,6 +178,19 @@ class _ProductNest:
         if worth is None or any(read_symbols((loop.start, loop.stop)) - fixed for loop in self.filled):
             return None
         return (*worth, *(build.apply("lt", loop.start, loop.stop) for loop in self.filled))
+
+
+def _inside(statement: Statement, loops: Sequence[For], conditions: Sequence[Expression]) -> Statement:
+    if conditions:
+        statement = If(condition=conjunction(dict.fromkeys(conditions)), then=(statement,))
+    for loop in reversed(loops):
+        statement = replace(loop, body=(statement,))
+    return statement
+
+
+def _bounds(loop: For) -> tuple[Expression, Expression]:
+    """Return where a loop begins, and where it ends."""
+    return loop.start, loop.stop
 
 
 @legality
@@ -180,18 +235,22 @@ def _product_nest(block: Block, known: Mapping[Symbol, Expression]) -> _ProductN
 def _partial(block: Block, values: Mapping[Symbol, Expression]) -> _ProductNest | None:
     """Return what a block adds to an element that adds up a sum of its own first: the terms of that."""
     match block:
-        case (Assign(symbol=symbol, value=Constant(value=0)), total, Store() as store) if symbol.dtype in SUMMED:
+        case (Assign(symbol=symbol, value=Constant(value=0) as start), total, Store() as store) if (
+            symbol.dtype in SUMMED
+        ):
             values = {each: value for each, value in values.items() if each not in assigned_symbols(total)}
             summed, added = accumulation(substitute(total, values)), _added(store, values)
         case _:
             return None
     if summed is None or added is None or added.added != Read(symbol=symbol):
         return None
-    loops, own, term, masks = summed
-    simple = all(map(is_simple, (*masks, *(bound for loop in loops for bound in (loop.start, loop.stop)))))
-    if own != symbol or not simple or _reads_ahead((total,)) or added.store.tensor in effects((term, *masks)).loads:
+    loops, into, term, masks = summed
+    simple = all(map(is_simple, (*masks, *(bound for loop in loops for bound in _bounds(loop)))))
+    reads = effects((term, *masks)).loads
+    if into != symbol or not simple or _reads_ahead((total,)) or added.store.tensor in reads:
         return None
-    return replace(added, loops=loops, conditions=masks, added=term, between=True)
+    own = (len(loops), len(masks)) if _is_positive_zero(start) else None
+    return replace(added, loops=loops, conditions=masks, added=term, between=True, own=own)
 
 
 @legality

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from brickwork.ir.dtypes import BFLOAT16
+from brickwork.ir.interpret import Memory, run_program
 from brickwork.ir.nodes import For, If, Kernel, Launch, Store
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import statements, walk
@@ -18,7 +19,7 @@ from brickwork.transform import nests_apart
 from brickwork.transform.canonical.form import canonical
 from brickwork.transform.product_nests import APART, with_product_nests
 from support.lowering import argument_type, memory, nested, numbers
-from support.scheduling import GPU, same
+from support.scheduling import GPU, same, way
 from support.shared import define, lower
 
 Tensor = torch.Tensor
@@ -97,14 +98,16 @@ def some_rows(x: Tensor, w: Tensor, y: Tensor) -> None:
                     y[i, j] += x[i, k] * w[0, k, j]
 
 
+OF_PARTIAL_SUMS = [taps, sums_of_blocks]
 PERFECT = [some_rows, taps, conditions_in_all_places, a_factor_is_read_before, sums_of_blocks]
 
 
 @pytest.mark.parametrize("function", PERFECT, ids=lambda item: item.__name__)
 def test_nothing_stands_between_loops(function: Callable[..., object]) -> None:
     (kernel,) = perfect(function, X, W, Y)
-    (store,) = (node for node in statements(kernel) if isinstance(node, Store))
-    (nest,) = kernel.body
+    *before, nest = kernel.body
+    assert len(before) == (function in OF_PARTIAL_SUMS)
+    (store,) = (node for node in statements(nest) if isinstance(node, Store))
     while isinstance(nest, For):
         (nest,) = nest.body
     assert store in {nest, *(nest.then if isinstance(nest, If) else ())}
@@ -351,3 +354,87 @@ def test_other_nests_stay(function: Callable[..., object]) -> None:
 def test_elements_of_sixteen_bits_are_rounded_as_partial_sums_say() -> None:
     y = memory(nested(Y), BFLOAT16)
     assert not perfect(sums_of_blocks, X, W, y)
+
+
+def into_new_ones(x: Tensor, w: Tensor) -> Tensor:
+    y = torch.zeros(x.shape[0], w.shape[2])
+    for i in range(x.shape[0]):
+        for t in range(3):
+            for j in range(w.shape[2]):
+                s = 0.0
+                for k in range(x.shape[1]):
+                    if k >= t:
+                        s += x[i, k] * w[t, k, j]
+                y[i, j] += s
+    return y
+
+
+def into_new_ones_that_change(x: Tensor, w: Tensor) -> Tensor:
+    y = torch.zeros(x.shape[0], w.shape[2])
+    for i in range(x.shape[0]):
+        y[i, 0] = x[i, 0]
+    for i in range(x.shape[0]):
+        for t in range(3):
+            for j in range(w.shape[2]):
+                s = 0.0
+                for k in range(x.shape[1]):
+                    s += x[i, k] * w[t, k, j]
+                y[i, j] += s
+    return y
+
+
+def into_negative_ones(x: Tensor, w: Tensor) -> Tensor:
+    y = torch.full((x.shape[0], w.shape[2]), -0.0)
+    for i in range(x.shape[0]):
+        for t in range(3):
+            for j in range(w.shape[2]):
+                s = 0.0
+                for k in range(x.shape[1]):
+                    s += x[i, k] * w[t, k, j]
+                y[i, j] += s
+    return y
+
+
+def test_only_zeros_that_are_added_to_need_no_loop_ahead() -> None:
+    nests = {
+        each: perfect(each, X, W)[0].body for each in (into_new_ones, into_new_ones_that_change, into_negative_ones)
+    }
+    assert [len(body) for body in nests.values()] == [1, 2, 2]
+
+
+def no_terms(x: Tensor, w: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        for t in range(3):
+            if i > 1:
+                for j in range(w.shape[2]):
+                    s = 0.0
+                    for k in range(x.shape[1]):
+                        if k >= 9:
+                            s += x[i, k] * w[t, k, j]
+                    y[i, j] += s
+
+
+def from_a_negative_zero(x: Tensor, w: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        for t in range(3):
+            for j in range(w.shape[2]):
+                s = -0.0
+                for k in range(x.shape[1]):
+                    s += x[i, k] * w[t, k, j]
+                y[i, j] += s
+
+
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+@pytest.mark.parametrize("function", [no_terms, from_a_negative_zero, *PERFECT, into_new_ones, into_negative_ones])
+def test_zeros_keep_their_sign(function: Callable[..., object], zero: float) -> None:
+    x, w = memory([[zero] * 4] * 5), memory([[[1.0] * 6] * 4] * 3)
+    given = (x, w) if function in {into_new_ones, into_negative_ones} else (x, w, memory([[-0.0] * 6] * 5))
+    types = tuple(map(argument_type, given))
+    written = way(function, Signature(types))
+    scheduled = way(function, Signature(types, device="cuda", narrow=True, aligned=True), GPU)
+    signs: list[str] = []
+    for program in (written, scheduled):
+        mine = [Memory([*item.data], item.sizes, item.strides, item.dtype) for item in given]
+        results = run_program(program, mine)
+        signs.append(repr([[*item.data] for item in (*results, *mine)]))
+    assert signs[0] == signs[1]
