@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 
 from brickwork.analysis.integer_range import integer_range
+from brickwork.analysis.products import Accumulation, Choices, Term, product_of, terms_of
 from brickwork.analysis.scalars import NONE, live_before
 from brickwork.ir import build
 from brickwork.ir.dtypes import BFLOAT16, FLOAT16, FLOAT32, INT64, DType
@@ -213,10 +214,10 @@ def find_contraction(
     if place is None:
         return None
     before, after = body[:place], body[place + 1 :]
-    found = accumulation(body[place])
+    found = accumulated(body[place])
     if found is None or not all(isinstance(item, Assign) for item in before):
         return None
-    sums, symbol, product, masks = found
+    sums, symbol, product, masks = found.loops, found.symbol, found.added, found.masks
     deep = frozenset(loop.index for loop in sums)
     names = _Names(rows, columns, deep, _origins(before))
     limits = names.bounds(sums)
@@ -227,17 +228,13 @@ def find_contraction(
         return None
     if any(isinstance(node, Store) and node.tensor in read for node in statements(after)):
         return None
-    sides: tuple[list[Expression], list[Expression]] = ([], [])
-    scale: list[Expression] = []
-    for factor in sorted(operands_of(product, "mul"), key=names.is_of_depth_alone):
-        side = names.side(factor)
-        if side is None or not (scaled or names.parted((factor,))):
-            return None
-        if scaled and not names.of(factor) & deep:
-            scale.append(factor)
-        else:
-            sides[side].append(factor)
+    sorted_out = names.sorted_out(product, scaled=scaled)
+    if sorted_out is None:
+        return None
+    *sides, scale = sorted_out
     where = tuple(mask for mask in masks if names.is_of_elements(mask))
+    if any(mask in where for mask in found.zeros):
+        return None  # what is not finite is to meet the zero
     masked = names.parted([mask for mask in masks if mask not in where])
     if masked is None or (any(isinstance(node, Load) for node in walk(where)) and (any(limits) or any(masked))):
         return None
@@ -245,14 +242,15 @@ def find_contraction(
         return None
     factors: list[Factor] = []
     for side, other in ((0, 1), (1, 0)):
-        value = _decided(build.product(sides[side]), masked[side])
+        value = _decided(product_of(sides[side], symbol.dtype), masked[side])
         value = value if value.dtype.is_float else build.cast(value, FLOAT32)
         guarded = masked[other] or where
         inside = () if around is None or not guarded else _in_range(value, [*sums, *around], facts)
         factors.append(Factor(value, (*limits[side], *masked[side], *inside)))
     if symbol.dtype is INT64 and not all(BFLOAT16 in factor.exact for factor in factors):
         return None
-    return Contraction(symbol, before, sums, (factors[0], factors[1]), tuple(scale), after, where)
+    scaling = tuple(product_of((term,), symbol.dtype) for term in scale)
+    return Contraction(symbol, before, sums, (factors[0], factors[1]), scaling, after, where)
 
 
 @legality
@@ -318,14 +316,14 @@ def grouped(body: Block, band: Sequence[Symbol]) -> tuple[Names, Names] | None:
 
     Of more factors than two the one of the innermost loop stays alone, and the others are computed as one.
     """
-    found = next((accumulation(item) for item in body if may_sum(item)), None)
+    found = next((accumulated(item) for item in body if may_sum(item)), None)
     if found is None:
         return None
     before = tuple(item for item in body if isinstance(item, Assign))
-    deep = frozenset(each.index for each in found[0])
+    deep = frozenset(each.index for each in found.loops)
     names = _Names(frozenset(band), frozenset(), deep, _origins(before))
     groups: list[Names] = []
-    for each in sorted((names.of(factor) for factor in operands_of(found[2], "mul")), key=len, reverse=True):
+    for each in sorted((names.of(each.value) for each in terms_of(found.added)), key=len, reverse=True):
         if each & deep and not any((each & names.rows) <= other for other in groups):
             groups.append(each & names.rows)
     if len(groups) > 2:
@@ -360,6 +358,20 @@ class _Names:
         return int(bool(found & self.columns))
 
     @legality
+    def sorted_out(self, product: Expression, *, scaled: bool) -> tuple[list[Term], list[Term], list[Term]] | None:
+        """Return the factors of rows, those of columns, and what scales a sum; None if one is of both.
+
+        Where nothing is `scaled`, nothing is divided otherwise than it is written.
+        """
+        found: tuple[list[Term], list[Term], list[Term]] = ([], [], [])
+        for term in sorted(terms_of(product), key=lambda each: self.is_of_depth_alone(each.value)):
+            side = self.side(term.value)
+            if side is None or not (scaled or (self.parted((term.value,)) and not term.divides)):
+                return None
+            found[2 if scaled and not self.of(term.value) & self.deep else side].append(term)
+        return found
+
+    @legality
     def is_of_elements(self, mask: Expression) -> bool:
         """Whether a mask is for elements of the result: it goes with rows and columns, and is the same in the sum.
 
@@ -372,9 +384,9 @@ class _Names:
         """Whether an expression goes with neither rows nor columns."""
         return not self.of(expression) & (self.rows | self.columns)
 
-    def reaches(self, factors: Sequence[Expression], loops: Names) -> bool:
+    def reaches(self, terms: Sequence[Term], loops: Names) -> bool:
         """Whether some factor goes with some of these loops."""
-        return any(self.of(factor) & loops for factor in factors)
+        return any(self.of(term.value) & loops for term in terms)
 
     @legality
     def bounds(self, sums: Sequence[For]) -> tuple[tuple[Expression, ...], tuple[Expression, ...]] | None:
@@ -466,39 +478,62 @@ def may_sum(statement: Statement) -> bool:
             return isinstance(statement, For)
 
 
-@legality
 def accumulation(
     statement: Statement,
 ) -> tuple[tuple[For, ...], Symbol, Expression, tuple[Expression, ...]] | None:
     """Return the loops that accumulate, the variable, what is added, and the conditions under which it is."""
+    found = accumulated(statement)
+    return None if found is None or found.zeros else (found.loops, found.symbol, found.added, found.masks)
+
+
+@legality
+def accumulated(statement: Statement) -> Accumulation | None:
+    """Return what a statement adds up in a variable, if it does nothing else."""
     loops: list[For] = []
     values: dict[Symbol, Expression] = {}
     masks: list[Expression] = []
+    chosen = Choices()
     block: Block = (statement,)
+    here: set[Symbol] = set()
     while True:
         for item in block[:-1]:
-            if isinstance(item, Assign) and item.symbol not in values:
+            if isinstance(item, Assign) and (item.symbol not in values or item.symbol in here):
                 values[item.symbol] = substitute(item.value, values)
-            elif (chosen := _chosen(item, values)) is None:
-                return None
+                here.add(item.symbol)
+            elif (found := _chosen(item, values)) is not None:
+                values[found.symbol] = found.value
+            elif (symbol := chosen.take(item, values, here)) is not None:
+                values[symbol] = Read(symbol=symbol)
+                here.discard(symbol)
             else:
-                values[chosen.symbol] = chosen.value
+                return None
         match block[-1] if block else None:
             case For(body=body) as loop if not read_symbols((loop.start, loop.stop)) & values.keys():
                 loops.append(loop)
-                block = body
+                block, here = body, set()
             case If(condition=condition, then=then, otherwise=()):
                 masks += operands_of(substitute(condition, values), "logical_and")
                 block = then
-            case Assign(symbol=symbol, value=Apply(operator=operator, operands=operands)) if operator.name == "add":
-                added = [item for item in operands if item != Read(symbol=symbol)]
-                if len(added) != 1 or symbol in values:
-                    return None
+            case Assign(symbol=symbol) as last if symbol not in values and (term := _added(last)) is not None:
                 if live_before((statement,), NONE) & values.keys():
                     return None  # terms with what passes from one to the next have an order
-                return tuple(loops), symbol, substitute(added[0], values), tuple(masks)
+                return chosen.resolved(Accumulation(tuple(loops), symbol, substitute(term, values), tuple(masks)))
             case _:
                 return None
+
+
+@legality
+def _added(statement: Assign) -> Expression | None:
+    """Return what is added to a variable."""
+    own = Read(symbol=statement.symbol)
+    match statement.value:
+        case Apply(operator=operator, operands=operands) if operator.name == "add":
+            added = [item for item in operands if item != own]
+            return added[0] if len(added) == 1 else None
+        case Apply(operator=operator, operands=(left, right)) if operator.name == "sub" and left == own != right:
+            return build.mul(build.constant(-1, right.dtype), right)
+        case _:
+            return None
 
 
 @legality

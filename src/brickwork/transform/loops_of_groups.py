@@ -10,11 +10,13 @@ group is not whole, or groups are small.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
 from brickwork.analysis.contractions import may_sum
+from brickwork.analysis.scalars import live_after_loops
 from brickwork.ir import build
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
@@ -30,13 +32,31 @@ from brickwork.ir.nodes import (
     Statement,
     Symbol,
 )
-from brickwork.ir.walk import assigned_symbols, operands_of, rewrite, rewrite_statements, walk
+from brickwork.ir.walk import (
+    assigned_symbols,
+    operands_of,
+    read_symbols,
+    rewrite,
+    rewrite_statements,
+    statements,
+    substitute,
+    walk,
+)
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
-from brickwork.transform.argument_checks import total
+from brickwork.transform.argument_checks import total, without_argument_checks
 from brickwork.transform.iteration_bounds import Ranges
-from brickwork.transform.nests_apart import Apart, Changed, Place, each_launch, in_branches, launches, worth_tiles
+from brickwork.transform.nests_apart import (
+    Apart,
+    Changed,
+    Place,
+    each_launch,
+    in_branches,
+    launches,
+    stands_alone,
+    worth_tiles,
+)
 from brickwork.transform.schedule.contract_loops import opened
 from brickwork.transform.scratch import Names, copied
 
@@ -57,25 +77,35 @@ class _Groups:
 @each_launch("matrix")
 def with_loops_of_groups(launch: Launch, names: Names, _: Target) -> Changed:
     """Return nests with loops over groups, and over the members of one, and remarks."""
-    kernel = launch.kernel
+    kernel, asked = without_argument_checks(launch.kernel)
+    if len(kernel.body) < len(launch.kernel.body):
+        kernel, asked = launch.kernel, ()
     fixed = frozenset(kernel.scalars) - assigned_symbols(kernel.body)
-    return launches(launch, [_divided(item, fixed, names) for item in kernel.body], GROUPS, REMARK)
+    live = live_after_loops(kernel.body)
+    found = [_divided(item, fixed, live, names) for item in kernel.body]
+    found = [None if item is None else replace(item, worth=(*asked, *item.worth)) for item in found]
+    return launches(launch, found, GROUPS, REMARK)
 
 
-def _divided(statement: Statement, fixed: frozenset[Symbol], names: Names) -> Apart | None:
+def _divided(
+    statement: Statement, fixed: frozenset[Symbol], live: Mapping[Symbol, frozenset[Symbol]], names: Names
+) -> Apart | None:
     """Return a nest, which may stand in conditions, with loops of it in two, and what must hold for that.
 
-    `fixed` variables do not change.
+    `fixed` variables do not change, and `live` ones are read after a loop.
     """
     worth = dict[Expression, None]()
 
     def visit(statement: Statement) -> Block:
-        if not isinstance(statement, For) or is_worth(statement):
+        if not isinstance(statement, For):
             return (statement,)
-        for groups in _groups_in(statement, fixed):
+        nest = _gathered(statement) if stands_alone(statement, live[statement.index]) else statement
+        if is_worth(nest):
+            return (statement,)
+        for groups in _groups_in(nest, fixed):
             index = groups.loop.index
             pair = [names.symbol(f"{index.name}_{part}", index.dtype) for part in ("group", "member")]
-            made = rewrite(statement, partial(_in_two, groups=groups, outer=pair[0], inner=pair[1]))
+            made = rewrite(nest, partial(_in_two, groups=groups, outer=pair[0], inner=pair[1]))
             if found := is_worth(made):
                 divisor = build.apply("maximum", groups.members, build.integer(1))
                 rest = build.apply("mod", groups.loop.stop, divisor)
@@ -96,6 +126,32 @@ def _divided(statement: Statement, fixed: frozenset[Symbol], names: Names) -> Ap
 
     (made,) = in_branches((statement,), visit)
     return Apart((copied(made, names),), (), (*worth,)) if worth else None
+
+
+@legality
+def _gathered(nest: For) -> For:
+    """Return a nest in which what is computed of indices ahead of an inner loop stands where it is used.
+
+    It is assigned once, of loops around and of what does not change: each place in the nest sees the same value.
+    """
+    counts = Counter(node.symbol for node in statements(nest) if isinstance(node, Assign))
+
+    def visit(loop: For, values: Mapping[Symbol, Expression]) -> For:
+        *heads, last = loop.body or (loop,)
+        if not isinstance(last, For) or not all(isinstance(item, Assign) for item in heads):
+            return substitute(loop, values) if values else loop
+        here = {**values}
+        for item in heads:
+            if not isinstance(item, Assign):
+                continue
+            value = substitute(item.value, here)
+            if counts[item.symbol] > 1 or not effects(value).plain or read_symbols(value) & counts.keys():
+                return substitute(loop, values) if values else loop
+            here[item.symbol] = value
+        start, stop = (substitute(bound, values) for bound in (loop.start, loop.stop))
+        return replace(loop, start=start, stop=stop, body=(visit(last, here),))
+
+    return visit(nest, {})
 
 
 def _in_two(node: Node, groups: _Groups, outer: Symbol, inner: Symbol) -> Node:

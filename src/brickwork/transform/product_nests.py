@@ -273,6 +273,10 @@ def _added(store: Store, values: Mapping[Symbol, Expression]) -> _ProductNest | 
                 alone = all(map(is_simple, store.indices)) and store.tensor not in effects(other).loads
                 if alone and store.tensor.type.dtype in SUMMED:
                     return _ProductNest((), (), store, element, other)
+        case Apply(operator=operator, operands=(left, right)) if operator.name == "sub" and store.combine is None:
+            # What is taken away is added with the other sign, which is exact.
+            negative = build.mul(build.constant(-1, right.dtype), right)
+            return _added(replace(store, value=build.add(left, negative)), {})
         case _:
             pass
     return None

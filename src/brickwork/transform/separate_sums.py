@@ -34,6 +34,7 @@ from brickwork.ir.nodes import (
     Constant,
     Expression,
     For,
+    If,
     Launch,
     Load,
     Read,
@@ -75,7 +76,16 @@ def _has_several(loop: For) -> bool:
     body = opened(asked(loop.body)[1])
     inner = [item for item in body if effects(item).loops]
     several = len(inner) > 1 or any(len(sums_of(item)) > 1 for item in inner)
-    return several or (bool(inner) and any(_goes_on(item, body, loop) for item in body))
+    begun = any(_is_begun(body[: body.index(item)], item) for item in inner)
+    return several or begun or (bool(inner) and any(_goes_on(item, body, loop) for item in body))
+
+
+def _is_begun(block: Sequence[Statement], total: Statement) -> bool:
+    """Whether conditions before a sum say what it begins with, and nothing else that it is made of."""
+    begins = [item for item in block if isinstance(item, If) and not effects(item).loops]
+    if not begins or len(sums_of(total)) != 1:
+        return False
+    return assigned_symbols(begins) & read_symbols(total) == frozenset({total_of(total)})
 
 
 def _goes_on(statement: Statement, block: Block, loop: For) -> bool:
@@ -93,6 +103,8 @@ def _goes_on(statement: Statement, block: Block, loop: For) -> bool:
             read = {symbol for symbol in own if symbol in assigned and effects(assigned[symbol]).loads}
             changes = any(isinstance(node, Load) and node.tensor == tensor for node in walk(value))
             return changes and bool(effects(indices).loads or read or own.isdisjoint({loop.index, *assigned}))
+        case If(then=then, otherwise=()):
+            return any(_goes_on(item, (*block, *then), loop) for item in then)
         case _:
             return False
 
@@ -145,6 +157,7 @@ class _Cutter(NestCutter):
         """Return a block in parts, cut between loops of which one has a contraction in it, right after the first.
 
         What goes with fewer loops is a part, and so is what comes after a contraction, but is no epilogue of it.
+        Conditions that say what a contraction begins with are one, too.
         """
         parts: list[Block] = []
         rest, last, narrow = list[Statement](), None, False
@@ -153,7 +166,8 @@ class _Cutter(NestCutter):
             if _is_long(statement):
                 needless = self.needless((*assigned_for(statement, block[:number]), statement), place)
                 narrow = bool(needless) and any(contractions)
-                if last is not None and (contractions[number] or narrow or last):
+                begun = last is None and contractions[number] and _is_begun(rest, statement)
+                if begun or (last is not None and (contractions[number] or narrow or last)):
                     rest = _cut(rest, parts)
                 last = contractions[number] or narrow
             elif last and (

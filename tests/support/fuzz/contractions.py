@@ -98,7 +98,7 @@ class _Writer:
                 self.source.shuffle(order)
             body = self._wide(order, outer, heads, masks, element, product)
         else:
-            added = [f"s += {product}"]
+            added = self._spelled(factors, self._mask(rows, columns).removeprefix("if ").removesuffix(":"))
             if not self.whole and self.data != "smooth" and some(0.1):
                 # One more factor is a sum itself.
                 terms = self._whole([*self.source.sample(rows, 1), sums[-1]])
@@ -124,6 +124,27 @@ class _Writer:
         names = ", ".join(f"{item.name}: torch.Tensor" for item in self.tensors)
         lines = ["import torch", "", "", f"def {NAME}({names}) -> None:", *("    " + line for line in body), ""]
         return Case("\n".join(lines), tuple(map(self._plain, self.tensors)), self.seed)
+
+    def _spelled(self, factors: Sequence[str], asked: str) -> list[str]:
+        """Return what adds a product: mostly as it is, or with another sign, a divisor or a choice over zero."""
+        product, kind, zero = " * ".join(factors), self.source.random(), self._zero
+        if kind < 0.06:
+            return [f"s -= {product}"]
+        if kind < 0.12:
+            return [f"s += {product} if {asked} else {zero}"]
+        if kind < 0.18:
+            first, *rest = factors
+            return [f"v = {first} if {asked} else {zero}", f"s += {' * '.join((*rest, 'v'))}"]
+        if kind < 0.24:
+            first, *rest = factors
+            return [
+                f"v = {zero}",
+                f"if {asked}:",
+                f"    w = {first}",
+                "    v = w + w",
+                f"s += {' * '.join(('v', *rest))}",
+            ]
+        return [f"s += {product} / 2.0" if kind < 0.3 and not self.whole else f"s += {product}"]
 
     def _wide(
         self,

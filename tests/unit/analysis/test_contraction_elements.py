@@ -112,7 +112,7 @@ def _parts(value: Expression) -> list[Expression]:
     "statement",
     [
         where(EARLY, Assign(symbol=T, value=load(A, i, k))),
-        If(condition=EARLY, then=(Assign(symbol=T, value=NOTHING),), otherwise=(Assign(symbol=T, value=t),)),
+        If(condition=EARLY, then=(Assign(symbol=T, value=TWO),), otherwise=(Assign(symbol=T, value=t),)),
         where(EARLY, Assign(symbol=T, value=NOTHING), Assign(symbol=T, value=t)),
         where(EARLY, Assign(symbol=Symbol("other", 13, FLOAT32), value=t)),
     ],

@@ -145,7 +145,19 @@ def a_mask_stands_around_all_of_the_sum(a: Tensor, b: Tensor, y: Tensor) -> None
             y[i, j] = s
 
 
+def a_variable_changes(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 0.0
+            for k in range(N):
+                t = a[i, k]
+                t = t * t + t
+                s += t * b[k, j]
+            y[i, j] = s
+
+
 CONTRACTIONS = [
+    a_variable_changes,
     a_mask_stands_around_all_of_the_sum,
     the_depth_begins_at_the_row,
     the_depth_ends_at_the_column,
@@ -333,17 +345,6 @@ def the_mask_has_another_way(a: Tensor, b: Tensor, y: Tensor) -> None:
             y[i, j] = s
 
 
-def a_variable_changes(a: Tensor, b: Tensor, y: Tensor) -> None:
-    for i in range(N):
-        for j in range(N):
-            s = 0.0
-            for k in range(N):
-                t = a[i, k]
-                t = t * t + t
-                s += t * b[k, j]
-            y[i, j] = s
-
-
 def the_sum_begins_anew(a: Tensor, b: Tensor, y: Tensor) -> None:
     for i in range(N):
         for j in range(N):
@@ -397,7 +398,6 @@ OTHERS = [
     one_factor_alone,
     a_variable_goes_with_the_row,
     the_mask_has_another_way,
-    a_variable_changes,
     the_sum_begins_anew,
 ]
 

@@ -47,6 +47,49 @@ def convolved(x: Tensor, w: Tensor, groups: int) -> Tensor:
     return out
 
 
+def ahead(x: Tensor, w: Tensor, groups: int) -> Tensor:
+    """Compute the group ahead of an inner loop, and from it where its channels begin."""
+    out = torch.empty(x.shape[0], w.shape[0], x.shape[2] - w.shape[2] + 1)
+    for n in range(x.shape[0]):
+        for o in range(w.shape[0]):
+            g = o // (w.shape[0] // groups)
+            first = g * w.shape[1]
+            for y in range(x.shape[2] - w.shape[2] + 1):
+                s = 0.0
+                for c in range(w.shape[1]):
+                    for k in range(w.shape[2]):
+                        s += x[n, first + c, y + k] * w[o, c, k]
+                out[n, o, y] = s
+    return out
+
+
+def read_ahead(x: Tensor, w: Tensor, n: Tensor) -> Tensor:
+    """Read an element ahead of an inner loop."""
+    out = torch.empty(w.shape[0], x.shape[1])
+    for o in range(w.shape[0]):
+        g = n[o // 2]
+        for i in range(x.shape[1]):
+            s = 0.0
+            for k in range(w.shape[1]):
+                s += x[g, i, k] * w[o, k]
+            out[o, i] = s
+    return out
+
+
+def passed_on(x: Tensor, w: Tensor, members: int) -> Tensor:
+    """Change what is computed ahead, from one iteration to the next."""
+    out = torch.empty(w.shape[0], x.shape[1])
+    shift = 0
+    for o in range(w.shape[0]):
+        shift = 1 - shift
+        for i in range(x.shape[1]):
+            s = 0.0
+            for k in range(w.shape[1]):
+                s += x[o // members, i, (k + shift) % w.shape[1]] * w[o, k]
+            out[o, i] = s
+    return out
+
+
 def weights(x: Tensor, g: Tensor, members: int) -> Tensor:
     """Ask for the member, too, and read one factor before the product."""
     out = torch.empty(g.shape[0], x.shape[1])
@@ -148,6 +191,19 @@ def kernels(function: Callable[..., object], *arguments: object) -> dict[str, Ke
 def test_grouped_convolutions_are_those_of_the_source(groups: int) -> None:
     """Also where groups are not whole, have no member, or are no groups."""
     same(convolved, numbers(2, 6, 5), numbers(6, 6 // max(groups, 1) or 1, 2), groups)
+    same(ahead, numbers(2, 6, 5), numbers(6, 6 // max(groups, 1) or 1, 2), groups)
+
+
+def test_what_is_computed_ahead_of_a_loop_is_used_in_it() -> None:
+    assert GROUPS in kernels(ahead, numbers(2, 6, 5), numbers(6, 3, 2), 2)
+
+
+def test_what_passes_on_or_is_read_stays_ahead() -> None:
+    given = numbers(3, 4, 5), numbers(6, 5)
+    same(read_ahead, *given, memory([2, 0, 1], INT64))
+    same(passed_on, *given, 2)
+    for function, last in ((read_ahead, memory([2, 0, 1], INT64)), (passed_on, 2)):
+        assert GROUPS not in kernels(function, *given, last)
 
 
 @pytest.mark.parametrize("members", [1, 2, 3, 4, 0, -1])

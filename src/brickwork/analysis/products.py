@@ -1,0 +1,181 @@
+"""Products as they are written: factors of a term, divisors, signs, and factors that a condition chooses over zero.
+
+    s += a[i, k] * b[k, j] / n           factors a[i, k] and b[k, j], divisor n
+    v = x[u] if 0 <= u < n else 0.0      the factor x[u] where the condition holds: elsewhere the product is a zero,
+    s += v * w[k, j]                     if what v is multiplied by is finite
+
+Asked of expressions; what factors go with is asked in `contractions.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from math import frexp
+
+from brickwork.analysis.integer_range import integer_range
+from brickwork.ir import build
+from brickwork.ir.dtypes import FLOAT32, INT64, DType
+from brickwork.ir.nodes import Apply, Assign, Block, Cast, Constant, Expression, For, If, Read, Statement, Symbol
+from brickwork.ir.walk import operands_of, read_symbols, substitute
+from brickwork.legality import legality
+from brickwork.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulation:
+    """What loops add up in a variable, and the conditions under which it is added.
+
+    Where one of `zeros` does not hold, which are conditions, too, a factor is 0.
+    """
+
+    loops: tuple[For, ...]
+    symbol: Symbol
+    added: Expression
+    masks: tuple[Expression, ...]
+    zeros: tuple[Expression, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A factor of a product, or what the product is divided by."""
+
+    value: Expression
+    divides: bool = False
+
+
+@legality
+def terms_of(value: Expression) -> Iterator[Term]:
+    """Yield the factors of a product, and its divisors; a float of a product of small integers is one of floats."""
+    match value:
+        case Apply(operator=operator, operands=(left, right)) if operator.name == "mul":
+            yield from terms_of(left)
+            yield from terms_of(right)
+        case Apply(operator=operator, operands=(left, right)) if operator.name == "truediv":
+            yield from terms_of(left)
+            yield _inverse(right) or Term(right, divides=True)
+        case Apply(operator=operator, operands=(operand,)) if operator.name == "neg":
+            yield Term(build.constant(-1, operand.dtype))
+            yield from terms_of(operand)
+        case Cast(operand=Apply(operator=operator, operands=operands) as product) if (
+            operator.name == "mul"
+            and value.dtype is FLOAT32
+            and product.dtype is INT64
+            and all(_is_exact(each) for each in (product, *operands))
+        ):
+            for each in operands:
+                yield from terms_of(build.cast(each, FLOAT32))
+        case _:
+            yield Term(value)
+
+
+@legality
+def _inverse(divisor: Expression) -> Term | None:
+    """Return the factor that a divisor is, if it is a power of two, not near the ends of a type's range."""
+    if isinstance(divisor, Constant) and divisor.value and frexp(divisor.value)[0] in {0.5, -0.5}:
+        return Term(build.constant(1 / divisor.value, divisor.dtype)) if 2**-100 < abs(divisor.value) < 2**100 else None
+    return None
+
+
+@legality
+def _is_exact(value: Expression) -> bool:
+    """Whether float32, of 24 bits, has all integers that a value can be."""
+    bounds = integer_range(value)
+    return bounds is not None and max(-bounds[0], bounds[1]) <= 2**24
+
+
+def product_of(terms: Sequence[Term], dtype: DType) -> Expression:
+    """Return the product of factors, divided by divisors."""
+    above, below = ([each.value for each in terms if each.divides is divides] for divides in (False, True))
+    value = build.product(above) if above else build.constant(1, dtype)
+    return build.apply("truediv", value, build.product(below)) if below else value
+
+
+@dataclass(slots=True)
+class Choices:
+    """Variables that are a value where a condition holds, and else 0; `hidden` ones are assigned in a branch alone."""
+
+    found: dict[Symbol, tuple[Expression, Expression]] = field(
+        default_factory=dict[Symbol, tuple[Expression, Expression]]
+    )
+    hidden: set[Symbol] = field(default_factory=set[Symbol])
+
+    @legality
+    def take(self, statement: Statement, values: Mapping[Symbol, Expression], here: set[Symbol]) -> Symbol | None:
+        """Note the variable that a statement assigns so, and return it; `here` are those that were assigned before.
+
+        What it was before does not matter but in a branch that leaves it.
+        """
+        if not isinstance(statement, If):
+            return None
+        asked = substitute(statement.condition, values)
+        then, otherwise = statement.then, statement.otherwise
+        if otherwise and _zero(then) is not None:
+            asked, then, otherwise = build.logical_not(asked), otherwise, then
+        value, symbol = self._branch(then, values)
+        if symbol is None or value is None or symbol in self.found or symbol in self.hidden:
+            return None
+        kept = values.get(symbol) if symbol in here and not otherwise else None
+        zero = _zero(otherwise) == symbol if otherwise else _is_null(kept)
+        if not zero or (symbol in values and symbol not in here):
+            return None
+        self.found[symbol] = asked, value
+        return symbol
+
+    def _branch(self, block: Block, values: Mapping[Symbol, Expression]) -> tuple[Expression | None, Symbol | None]:
+        """Return the value that a branch assigns last, and to which variable; others in it are hidden."""
+        inner = {**values}
+        last: Symbol | None = None
+        for item in block:
+            if not isinstance(item, Assign) or (last is not None and last in values):
+                return None, None
+            inner[item.symbol] = substitute(item.value, inner)
+            self.hidden |= set() if last is None else {last}
+            last = item.symbol
+        return (None, None) if last is None else (inner[last], last)
+
+    @legality
+    def resolved(self, sum_up: Accumulation) -> Accumulation | None:
+        """Return a sum with the values of choices, and their conditions as masks; None if one is no factor."""
+        masks, zeros = [*sum_up.masks], list[Expression]()
+        added = self._whole(sum_up.added, masks, zeros)
+        own = self.found.keys() | self.hidden
+        bounds = [bound for loop in sum_up.loops for bound in (loop.start, loop.stop)]
+        if read_symbols((added, *masks, *bounds)) & own:
+            return None
+        return replace(sum_up, added=added, masks=tuple(masks), zeros=tuple(zeros))
+
+    def _whole(self, value: Expression, masks: list[Expression], zeros: list[Expression]) -> Expression:
+        """Return what is added; where it is a choice, nothing is added elsewhere."""
+        if isinstance(value, Read) and value.symbol in self.found:
+            asked, value = self.found[value.symbol]
+            masks += operands_of(asked, "logical_and")
+            return self._whole(value, masks, zeros)
+        return self._factors(value, masks, zeros) if read_symbols(value) & self.found.keys() else value
+
+    def _factors(self, value: Expression, masks: list[Expression], zeros: list[Expression]) -> Expression:
+        """Return a product with the values of its factors that are choices."""
+        terms: list[Term] = []
+        for term in terms_of(value):
+            own = term.value
+            if isinstance(own, Read) and own.symbol in self.found and not term.divides:
+                asked, own = self.found[own.symbol]
+                parts = (*operands_of(asked, "logical_and"),)
+                masks += parts
+                zeros += parts
+                own = self._factors(own, masks, zeros)
+            terms.append(replace(term, value=own))
+        return product_of(terms, value.dtype)
+
+
+def _zero(block: Block) -> Symbol | None:
+    """Return the variable that a block assigns 0 to, if it does nothing else."""
+    match block:
+        case (Assign(symbol=symbol, value=value),) if _is_null(value):
+            return symbol
+        case _:
+            return None
+
+
+def _is_null(value: Expression | None) -> bool:
+    return isinstance(value, Constant) and value.value == 0
