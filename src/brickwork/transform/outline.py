@@ -367,17 +367,22 @@ class _Outliner:
                 return (self.of_lengths(whole, levels, lists, facts),)
             if carried != body:
                 return (self.nest(nested(levels, carried), facts),)
+        whole = self.in_copies(whole, levels, facts)
         found = split_reductions(levels, self.places, self.names, careful=self.careful)
         found = found or split_rows(levels, self.places, self.names, self.target, careful=self.careful)
-        if found is not None:
-            inside = (*facts, *found.facts)
-            parts = (*found.made, *(self.nest(part, inside) for part in found.nests))
-        elif (found := replicate_reductions(levels, self.names, self.target)) is not None:
-            steps = (found.cleared, found.updated, found.joined)
-            parts = (found.made, *(self.nest(part, facts) for part in steps))
-        else:
+        if found is None:
             return (whole,)
+        inside = (*facts, *found.facts)
+        parts = (*found.made, *(self.nest(part, inside) for part in found.nests))
         return (If(condition=found.condition, then=parts, otherwise=(whole,), version=found.version, loc=loop.loc),)
+
+    def in_copies(self, whole: Statement, levels: Sequence[For], facts: tuple[Expression, ...]) -> Statement:
+        """Return the launch of a nest, or those that update copies where many iterations meet on few elements."""
+        found = replicate_reductions(levels, self.names, self.target)
+        if found is None:
+            return whole
+        parts = (found.made, *(self.nest(part, facts) for part in (found.cleared, found.updated, found.joined)))
+        return If(condition=found.condition, then=parts, otherwise=(whole,), version=found.version, loc=levels[0].loc)
 
     def of_lengths(
         self, whole: Statement, levels: Sequence[For], lists: Sequence[Literal], facts: tuple[Expression, ...]

@@ -44,7 +44,7 @@ from brickwork.transform.verbs.split import count_of
 
 COPIES = 512
 RUN = BLOCK_THREADS
-"""Neighbouring iterations that update the same copy."""
+"""Neighbouring iterations, each of a thread, that update the same copy."""
 FEW_COPIES = 8
 """Least copies, and updates of each element: with fewer threads would wait for one another still (not measured)."""
 
@@ -77,9 +77,11 @@ def copies_version(tensor: Tensor) -> str:
 def replicate_reductions(levels: Sequence[For], names: Names, target: Target) -> Copies | None:
     """Return nests that do as one launch of these levels; None if it does not count into a small tensor."""
     last = levels[-1]
-    tensor = _counted(levels) if last.role is Role.PARALLEL else None
+    tensor = _counted(levels) if last.role in {Role.PARALLEL, Role.BLOCK} else None
     if tensor is None:
         return None
+    # All threads of a block update one copy: those that wait for one another are few.
+    together = RUN if last.role is Role.PARALLEL else 1
     extents = [Size(tensor=tensor, axis=axis) for axis in range(tensor.type.rank)]
     elements = build.apply("maximum", build.product(extents), build.integer(1))
     wanted = build.apply(
@@ -89,7 +91,7 @@ def replicate_reductions(levels: Sequence[For], names: Names, target: Target) ->
     copy, made = names.tensor(f"{tensor.name}_copies", tensor.type.dtype, copies, *extents)
     counts = [count_of(level) for level in levels]
     total = build.product(counts)
-    run = build.apply("floordiv", flat_place(levels, counts), build.integer(RUN))
+    run = build.apply("floordiv", flat_place(levels, counts), build.integer(together))
     which = build.apply("mod", run, Size(tensor=copy, axis=0))
 
     def visit(node: Node) -> Node:
@@ -100,7 +102,7 @@ def replicate_reductions(levels: Sequence[For], names: Names, target: Target) ->
     updated = nested(levels, tuple(rewrite(statement, visit) for statement in last.body))
     # There are a run for each copy, several updates of each element, and room for copies; some element, too.
     asked = (
-        build.apply("ge", total, build.integer(COPIES * RUN)),
+        build.apply("ge", total, build.integer(COPIES * together)),
         build.apply("ge", total, build.mul(elements, build.integer(FEW_COPIES))),
         build.apply("ge", wanted, build.integer(FEW_COPIES)),
         build.apply("ge", build.product(extents), build.integer(1)),

@@ -3,8 +3,9 @@
 import pytest
 import torch
 
+from brickwork.ir.dtypes import INT64
 from brickwork.ir.interpret import run_program
-from brickwork.ir.nodes import Allocate, Constant, If, Launch
+from brickwork.ir.nodes import Allocate, Constant, For, If, Launch, Role, Store
 from brickwork.ir.signature import Signature
 from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
@@ -102,6 +103,34 @@ def test_tensors_of_several_axes_have_copies_beside_others(shape, sizes):
         results.append((to_tensor(memories[1]), to_tensor(rows[0])))
     assert all(map(torch.equal, *results))
     assert 3 in launches_of(pieces)
+
+
+def pairs(x: torch.Tensor, out: torch.Tensor) -> None:
+    for i in range(x.shape[0]):
+        for j in range(i + 1, x.shape[0]):
+            out[int(abs(x[i] - x[j]))] += 1.0
+            out[0] += 2.0
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 9])
+@pytest.mark.parametrize("bins", [4, 5, 13])
+def test_blocks_of_threads_update_copies(size, bins):
+    x = torch.randint(0, 4, (size,)).float()
+    program, pieces = programs_of(pairs, x, torch.zeros(bins))
+    results = []
+    for one in (program, pieces):
+        memories = [to_memory(x), to_memory(torch.full((bins,), 0.5))]
+        run_program(one, memories, key=5, check=True)
+        results.append(to_tensor(memories[1]))
+    assert torch.equal(*results)
+
+
+def test_each_block_of_threads_has_a_copy_where_rows_are_not_cut():
+    _, pieces = programs_of(pairs, torch.zeros(9), torch.zeros(4))
+    blocks = [node for node in walk(pieces) if isinstance(node, For) and node.role is Role.BLOCK]
+    assert any(isinstance(node, Store) and node.tensor.name == "out_copies" for block in blocks for node in walk(block))
+    choices = [node for node in walk(pieces) if isinstance(node, If) and node.version.startswith("copies")]
+    assert any(Constant(value=3, dtype=INT64) in walk(choice.condition) for choice in choices)
 
 
 def read(x: torch.Tensor, out: torch.Tensor) -> None:
