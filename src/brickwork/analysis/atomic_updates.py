@@ -34,7 +34,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.operators import OPERATORS, Operator
-from brickwork.ir.walk import rewrite, statements, substitute, walk
+from brickwork.ir.walk import accesses_in, rewrite, statements, substitute
 from brickwork.legality import legality
 from brickwork.records import dataclass
 
@@ -113,7 +113,7 @@ def _operators(loop: For) -> Iterator[tuple[Tensor, Operator]]:
     found: dict[Tensor, list[str | None]] = {}
     for store, update in updates_in(loop.body):
         found.setdefault(store.tensor, []).append(None if update is None else update[0])
-    touched = Counter(node.tensor for node in walk(loop) if isinstance(node, Load | Store))
+    touched = Counter(node.tensor for node in accesses_in(loop))
     for tensor, names in found.items():
         name = names[0] if len(set(names)) == 1 else None
         if name is not None and touched[tensor] == 2 * len(names):

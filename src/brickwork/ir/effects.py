@@ -108,7 +108,8 @@ def _computed(expressions: Sequence[Node]) -> Effects:
             loads.add(node.tensor)
         elif isinstance(node, Random):
             draws = True
-    return Effects(draws=draws, loads=frozenset(loads), reads=read_symbols(expressions))
+    reads = read_symbols(expressions)
+    return Effects(draws=draws, loads=frozenset(loads), reads=reads) if draws or loads or reads else NOTHING
 
 
 def _of_statement(statement: Node) -> Effects:
@@ -139,6 +140,7 @@ def _of_statement(statement: Node) -> Effects:
 
 
 def _joined(parts: Sequence[Effects]) -> Effects:
+    parts = [part for part in parts if part is not NOTHING]
     if len(parts) < 2:
         return parts[0] if parts else NOTHING
     return Effects(

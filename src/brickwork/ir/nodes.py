@@ -26,7 +26,7 @@ from brickwork.records import dataclass
 class _Remembering:
     """Has room for what was found out about a node, which is no part of its value: by `effects`, `walk`, `analysis`."""
 
-    __slots__ = ("analyses", "assigns", "known", "reads", "updates")
+    __slots__ = ("accesses", "analyses", "assigns", "known", "reads", "updates")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from itertools import chain
 from math import prod
+from operator import attrgetter
 from typing import Any, TypeVar, cast, get_args
 
 from brickwork.ir.nodes import (
@@ -53,24 +55,33 @@ def _block_fields(kind: type[Node]) -> tuple[str, ...]:
     return tuple(item.name for item in fields(kind) if any(mark in str(item.type) for mark in marks))
 
 
+def _all_fields(kind: type[Node]) -> tuple[tuple[str, ...], Callable[[Node], tuple[Any, ...]]]:
+    """Return the names of a node's fields, and what gives their values."""
+    names = tuple(item.name for item in fields(kind))
+    return names, attrgetter(*names)
+
+
 _FIELDS = {kind: _child_fields(kind) for kind in (*STATEMENTS, *EXPRESSIONS, Kernel, Program)}
 _LAST_FIRST = {kind: names[::-1] for kind, names in _FIELDS.items()}
 _BLOCKS = {kind: _block_fields(kind)[::-1] for kind in (*STATEMENTS, *EXPRESSIONS, Kernel, Program)}
+_ALL = {kind: _all_fields(kind) for kind in (*STATEMENTS, *EXPRESSIONS, Kernel, Program)}
 _INNER = {kind: tuple(item.name for item in fields(kind) if "Block" in str(item.type)) for kind in STATEMENTS}
 
 
 def children(node: Node) -> Iterator[Node]:
     """Return the nodes directly below `node`, in the order of its fields."""
-    return _children(node, _FIELDS)
+    return iter(_children(node, _FIELDS))
 
 
-def _children(node: Node, reached: Mapping[type[Node], Sequence[str]]) -> Iterator[Node]:
+def _children(node: Node, reached: Mapping[type[Node], Sequence[str]]) -> list[Node]:
+    found: list[Node] = []
     for name in reached[type(node)]:
-        value = getattr(node, name)
-        if isinstance(value, tuple):
-            yield from cast("tuple[Node, ...]", value)
+        value: Any = getattr(node, name)
+        if type(value) is tuple:
+            found += value
         elif value is not None:
-            yield value
+            found.append(value)
+    return found
 
 
 def walk(root: Node | Iterable[Node]) -> Iterator[Node]:
@@ -90,26 +101,32 @@ def _visited(root: Node | Iterable[Node], reached: Mapping[type[Node], Sequence[
         node = stack.pop()
         yield node
         for name in reached[type(node)]:
-            value = getattr(node, name)
+            value: Any = getattr(node, name)
             if type(value) is tuple:
-                stack += cast("tuple[Node, ...]", value)[::-1]
+                stack += value[::-1]
             elif value is not None:
                 stack.append(value)
 
 
 def rebuild(node: NodeType, change: Callable[[Node], Node]) -> NodeType:
     """Return `node` with each direct child replaced by `change(child)`."""
+    kind = type(node)
     changes: dict[str, Any] = {}
-    for name in _FIELDS[type(node)]:
-        value = getattr(node, name)
-        if isinstance(value, tuple):
+    for name in _FIELDS[kind]:
+        value: Any = getattr(node, name)
+        if type(value) is tuple:
             items = cast("tuple[Node, ...]", value)
-            changed = tuple(change(item) for item in items)
-            if any(new is not old for new, old in zip(changed, items, strict=True)):
-                changes[name] = changed
+            changed = [*map(change, items)]
+            for new, old in zip(changed, items, strict=True):
+                if new is not old:
+                    changes[name] = (*changed,)
+                    break
         elif value is not None and (new := change(value)) is not value:
             changes[name] = new
-    return replace(node, **changes) if changes else node
+    if not changes:
+        return node
+    names, values_of = _ALL[kind]
+    return kind(**(dict(zip(names, values_of(node), strict=True)) | changes))
 
 
 def rewrite(node: NodeType, change: Callable[[Node], Node]) -> NodeType:
@@ -117,7 +134,11 @@ def rewrite(node: NodeType, change: Callable[[Node], Node]) -> NodeType:
 
     `change` returns a node that may stand where its argument stood: an expression for an expression.
     """
-    return cast("NodeType", change(rebuild(node, lambda child: rewrite(child, change))))
+
+    def visit(child: Node) -> Node:
+        return change(rebuild(child, visit))
+
+    return cast("NodeType", visit(node))
 
 
 def rewrite_expressions(block: Block, change: Callable[[Expression], Expression]) -> Block:
@@ -207,12 +228,18 @@ def operands_of(value: Expression, name: str) -> Iterator[Expression]:
 
 
 def substitute(node: NodeType, values: Mapping[Symbol, Expression]) -> NodeType:
-    """Return the tree with every read of a symbol in `values` replaced by the expression given for it."""
+    """Return the tree with every read of a symbol in `values` replaced by the expression given for it.
+
+    Parts that read none of them are not gone through.
+    """
+    symbols = values.keys()
 
     def visit(child: Node) -> Node:
-        return values.get(child.symbol, child) if isinstance(child, Read) else child
+        if isinstance(child, Read):
+            return values.get(child.symbol, child)
+        return child if symbols.isdisjoint(read_symbols(child)) else rebuild(child, visit)
 
-    return rewrite(node, visit)
+    return cast("NodeType", visit(node))
 
 
 def substitute_block(block: Block, values: Mapping[Symbol, Expression]) -> Block:
@@ -227,7 +254,7 @@ def assigned_symbols(root: Node | Iterable[Node]) -> frozenset[Symbol]:
     found: frozenset[Symbol] | None = getattr(root, "assigns", None)
     if found is None:
         own = (root.symbol,) if isinstance(root, Assign) else (root.index,) if isinstance(root, For) else ()
-        found = _NONE.union(own, *map(assigned_symbols, _children(root, _BLOCKS)))
+        found = _united(own, map(assigned_symbols, _children(root, _BLOCKS)))
         object.__setattr__(root, "assigns", found)
     return found
 
@@ -239,8 +266,30 @@ def read_symbols(root: Node | Iterable[Node]) -> frozenset[Symbol]:
     found: frozenset[Symbol] | None = getattr(root, "reads", None)
     if found is None:
         own = (root.symbol,) if isinstance(root, Read) else ()
-        found = _NONE.union(own, *map(read_symbols, children(root)))
+        found = _united(own, map(read_symbols, _children(root, _FIELDS)))
         object.__setattr__(root, "reads", found)
+    return found
+
+
+def _united(own: Sequence[Symbol], parts: Iterable[frozenset[Symbol]]) -> frozenset[Symbol]:
+    """Return some symbols and those of parts, as one set; that of a part where no other has any."""
+    found = [part for part in parts if part]
+    return _NONE.union(own, *found) if own or len(found) != 1 else found[0]
+
+
+def accesses_in(root: Node | Iterable[Node]) -> tuple[Load | Store, ...]:
+    """Return the loads and stores of a tree, each before those in its indices, in source order.
+
+    Each node remembers them but those themselves, which would keep one another alive.
+    """
+    if not isinstance(root, Node):
+        return tuple(chain.from_iterable(map(accesses_in, root)))
+    if isinstance(root, Load | Store):
+        return (root, *accesses_in(_children(root, _FIELDS)))
+    found: tuple[Load | Store, ...] | None = getattr(root, "accesses", None)
+    if found is None:
+        found = accesses_in(_children(root, _FIELDS))
+        object.__setattr__(root, "accesses", found)
     return found
 
 

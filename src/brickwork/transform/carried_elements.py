@@ -45,6 +45,7 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.walk import (
     NodeType,
+    accesses_in,
     assigned_symbols,
     read_symbols,
     rewrite,
@@ -131,7 +132,7 @@ class _Finder:
             return None
         if value_dtype(tensor.type.dtype) != tensor.type.dtype:
             return None
-        order = [node for node in walk(loop.body) if isinstance(node, Load | Store) and node.tensor == tensor]
+        order = [node for node in accesses_in(loop.body) if node.tensor == tensor]
         stores = [node for node in _stores(loop.body) if node.tensor == tensor]
         known = {access.number: access for access in self.facts.model.accesses}
         if any(node.access not in known for node in order):

@@ -15,8 +15,8 @@ from brickwork.analysis.races import Facts, find_race
 from brickwork.analysis.verdicts import Analysis, Conflict, ConflictKind
 from brickwork.diagnostics.diagnostic import Diagnostic, Note
 from brickwork.diagnostics.errors import RaceError
-from brickwork.ir.nodes import For, Kernel, Load, Store, Tensor
-from brickwork.ir.walk import walk
+from brickwork.ir.nodes import For, Kernel, Tensor
+from brickwork.ir.walk import accesses_in, walk
 from brickwork.legality import hazard, legality
 
 
@@ -65,8 +65,8 @@ def _meets_in_scratch(node: For, kernel: Kernel, analysis: Analysis, scratch: fr
 @hazard
 def _own(node: For, kernel: Kernel, scratch: frozenset[Tensor]) -> frozenset[Tensor]:
     """Return the `scratch` tensors that nothing but a loop uses."""
-    inside = Counter(item.tensor for item in walk(node) if isinstance(item, Load | Store))
-    all_of_it = Counter(item.tensor for item in walk(kernel.body) if isinstance(item, Load | Store))
+    inside = Counter(item.tensor for item in accesses_in(node))
+    all_of_it = Counter(item.tensor for item in accesses_in(kernel.body))
     return frozenset(tensor for tensor in scratch if 0 < inside[tensor] == all_of_it[tensor])
 
 

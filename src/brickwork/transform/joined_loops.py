@@ -45,6 +45,7 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.walk import (
     EXPRESSIONS,
+    accesses_in,
     assigned_symbols,
     operands_of,
     read_symbols,
@@ -224,7 +225,7 @@ class _Joiner:
         first, second = assigned_symbols(one), assigned_symbols(other)
         if first & (second | read_symbols(other)) or second & read_symbols(one):
             return False
-        ours, theirs = _accesses(one), _accesses(other)
+        ours, theirs = accesses_in(one), accesses_in(other)
         if any(node.access in self.checked for node in (*ours, *theirs)):
             return False
         index = {one.index: build.read(other.index)}
@@ -283,14 +284,10 @@ def _meet(one: Statement, other: Statement) -> bool:
         return False
     return not all(
         _apart(mine, its)
-        for mine in _accesses(one)
-        for its in _accesses(other)
+        for mine in accesses_in(one)
+        for its in accesses_in(other)
         if mine.tensor == its.tensor and (isinstance(mine, Store) or isinstance(its, Store))
     )
-
-
-def _accesses(root: Node) -> list[Load | Store]:
-    return [node for node in walk(root) if isinstance(node, Load | Store)]
 
 
 @legality

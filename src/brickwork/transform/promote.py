@@ -43,7 +43,7 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, blocks_in, read_symbols, rewrite, statements, walk
+from brickwork.ir.walk import accesses_in, assigned_symbols, blocks_in, read_symbols, rewrite, statements, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
 
@@ -209,7 +209,7 @@ class _Promoter:
         self, loop: For, tensor: Tensor, indices: Sequence[Expression], stored: Mapping[Tensor, None]
     ) -> Sequence[Load | Store]:
         """Return the accesses to the element at `indices` that a loop stores, if it reads it, too, and it is one."""
-        accesses = [node for node in walk(loop.body) if isinstance(node, Load | Store) and node.tensor == tensor]
+        accesses = [node for node in accesses_in(loop.body) if node.tensor == tensor]
         same = [node for node in accesses if node.indices == indices]
         others = [node for node in accesses if node.indices != indices]
         numbers, whole = frozenset(node.access for node in same), value_dtype(tensor.type.dtype)

@@ -37,7 +37,7 @@ from brickwork.ir.nodes import (
     Symbol,
     Tensor,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, substitute, walk, with_blocks
+from brickwork.ir.walk import accesses_in, assigned_symbols, read_symbols, rewrite, substitute, walk, with_blocks
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.autodiff.adjoints import updates
@@ -123,7 +123,7 @@ class _Joiner:
     @legality
     def is_whole(self, tensor: Tensor, chain: Sequence[_Addition]) -> bool:
         """Whether nothing else in the nest touches the elements."""
-        touched = sum(isinstance(node, Load | Store) and node.tensor == tensor for node in walk(self.root))
+        touched = sum(node.tensor == tensor for node in accesses_in(self.root))
         return touched == sum(2 if updates(item.store) else 1 for item in chain)
 
     def joined(self, block: Block, chain: Sequence[_Addition], around: tuple[Symbol, ...]) -> Block:
