@@ -22,11 +22,21 @@ from brickwork.diagnostics.errors import CompileError
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.lower import lower
 from brickwork.ir.effects import effects
-from brickwork.ir.nodes import Block, Launch, Parameter, Program, TensorListParameter, TensorParameter, TensorType
+from brickwork.ir.nodes import (
+    Block,
+    Launch,
+    Parameter,
+    Program,
+    Return,
+    TensorListParameter,
+    TensorParameter,
+    TensorType,
+    parameter_tensors,
+)
 from brickwork.ir.signature import ArgumentType, Signature, TensorListType
 from brickwork.ir.walk import statements
 from brickwork.transform.derivation import Backward, Batch, Defined, Derivation, Derived, Forward
-from brickwork.transform.tensors import dense_type, relaid
+from brickwork.transform.tensors import dense_type, relaid, without_tensors
 
 
 def derive(program: Program, derivation: Derivation, signature: Signature) -> Program:
@@ -106,7 +116,8 @@ def _made(base: Defined, derivation: Derivation, signature: Signature) -> Progra
     The last ones are kept: each is asked what it reads, is compiled, and may be derived again.
     """
     if isinstance(derivation, Backward):
-        return gathered(_scattered(base, derivation, signature))
+        known = _given_less(_made, base, derivation, signature)
+        return gathered(_scattered(base, derivation, signature)) if known is None else known
     program = program_of(base, base_signature(len(base.parameters), derivation, signature))
     made = derive(program, derivation, signature)
     if isinstance(derivation, Batch) and base.mutated and _exchanging(program) != _exchanging(made):
@@ -125,10 +136,34 @@ def _exchanging(program: Program) -> int:
 @lru_cache(maxsize=8)
 def _scattered(base: Defined, derivation: Backward, signature: Signature) -> Program:
     """Return the program of an operator's gradients as it is derived again: with one form of each sum."""
+    if (known := _given_less(_scattered, base, derivation, signature)) is not None:
+        return known
     plain = base_signature(len(base.parameters), derivation, signature)
     if isinstance(base, Derived) and isinstance(base.derivation, Backward):
         return backward(_laid(base, plain, _scattered), derivation, signature)
     return backward(program_of(base, plain), derivation, signature)
+
+
+def _given_less(
+    make: Callable[[Defined, Backward, Signature], Program], base: Defined, derivation: Backward, signature: Signature
+) -> Program | None:
+    """Return the program of gradients that is given some results, from that which is given all and reads no others.
+
+    That one is made to know what gradients read. None where there is none, or it asks more of the others than sizes.
+    """
+    given = derivation.results or (False,) * base.results
+    if all(given) or base.draws_random or (isinstance(base, Derived) and isinstance(base.derivation, Backward)):
+        return None
+    plain = program_of(base, base_signature(len(base.parameters), derivation, signature))
+    results = next((node.tensors for node in plain.body if isinstance(node, Return)), ())
+    own = signature.arguments[: len(signature.arguments) - sum(given)]
+    whole = replace(signature, arguments=(*own, *(_dense(tensor.type) for tensor in results)))
+    try:
+        made = make(base, replace(derivation, results=(True,) * len(results)), whole)
+    except CompileError:
+        return None
+    taken = parameter_tensors(made.parameters)[-len(results) :]
+    return without_tensors(made, {tensor for tensor, stays in zip(taken, given, strict=True) if not stays})
 
 
 def base_signature(parameters: int, derivation: Derivation, signature: Signature) -> Signature:

@@ -5,14 +5,16 @@ Invariant: a type says no more of a tensor than holds of whatever it can stand f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64, DType
 from brickwork.ir.nodes import (
     Allocate,
+    Apply,
     Block,
+    Check,
     Expression,
     For,
     Kernel,
@@ -30,7 +32,8 @@ from brickwork.ir.nodes import (
     TensorType,
 )
 from brickwork.ir.signature import ArgumentType, TensorListType
-from brickwork.ir.walk import NodeType, rewrite, statements
+from brickwork.ir.walk import NodeType, rewrite, statements, walk
+from brickwork.legality import legality
 from brickwork.transform.scratch import Names
 
 
@@ -138,6 +141,32 @@ def relaid(program: Program, arguments: Sequence[ArgumentType]) -> Program | Non
                 return parameter
 
     return replace(rewrite(program, visit), parameters=tuple(map(taken, program.parameters)))
+
+
+@legality
+def without_tensors(program: Program, tensors: Collection[Tensor]) -> Program | None:
+    """Return the program without tensors that it takes; None where it asks more of them than what sizes they have."""
+
+    def asks(condition: Expression) -> bool:
+        match condition:
+            case Apply(operator=operator, operands=(Size(tensor=tensor), size)) if tensor in tensors:
+                return operator.name == "eq" and not any(map(names, walk(size)))
+            case _:
+                return False
+
+    def names(node: Node) -> bool:
+        match node:
+            case Rebind(sources=sources):
+                return any(tensor in tensors for tensor in sources)
+            case Allocate(like=like):
+                return like in tensors
+            case _:
+                return getattr(node, "tensor", None) in tensors
+
+    taken = (item for item in program.parameters if not isinstance(item, TensorParameter) or item.tensor not in tensors)
+    kept = (node for node in program.body if not (isinstance(node, Check) and asks(node.condition)))
+    made = replace(program, parameters=tuple(taken), body=tuple(kept))
+    return None if any(map(names, walk(made))) else made
 
 
 def _relaid(parameters: Sequence[Parameter], arguments: Sequence[ArgumentType]) -> Iterator[tuple[Tensor, Tensor]]:

@@ -380,7 +380,8 @@ def _given(outputs: Sequence[Tensor], types: Sequence[object], names: Names) -> 
 def _saved(
     results: Sequence[Tensor], given: Sequence[bool], types: Sequence[object], names: Names
 ) -> dict[Tensor, Tensor]:
-    """Return the results that are given, by the tensors that they are of."""
+    """Return the results that are given, by the tensors that they are of; their numbers are the same whichever are."""
     kinds = (kind for kind in types if isinstance(kind, TensorType))
-    pairs = zip(compress(enumerate(results), given), kinds, strict=True)
-    return {tensor: Tensor(f"result_{place}", next(names.tensors), kind) for (place, tensor), kind in pairs}
+    numbered = [(place, tensor, next(names.tensors)) for place, tensor in enumerate(results)]
+    pairs = zip(compress(numbered, given), kinds, strict=True)
+    return {tensor: Tensor(f"result_{place}", number, kind) for (place, tensor, number), kind in pairs}

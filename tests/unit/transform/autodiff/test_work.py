@@ -18,16 +18,20 @@ from brickwork.ir.nodes import (
     Assign,
     Block,
     Check,
+    Failure,
+    FailureKind,
     For,
     If,
     Node,
     Program,
     Read,
+    Rebind,
     Store,
     Symbol,
     Tensor,
     TensorParameter,
     TensorType,
+    parameter_tensors,
 )
 from brickwork.ir.signature import Signature
 from brickwork.ir.verify import verify_program
@@ -37,6 +41,7 @@ from brickwork.transform import derive
 from brickwork.transform.canonical import dead
 from brickwork.transform.derivation import Backward, Derived
 from brickwork.transform.guard import guards
+from brickwork.transform.tensors import without_tensors
 from support.kernels_models import root_mean_square
 from support.shared import define, schedule_program
 from support.tensors import argument_type
@@ -106,7 +111,64 @@ def test_a_gradient_is_derived_once_for_all_layouts_of_what_is_given(derived: li
     assert kinds == [*laid.arguments]
     assert not any(isinstance(node, Allocate) and node.like for node in walk(program))
     base = derive.program_of(made.base, Signature(laid.arguments[:2]))
-    assert program == derive.derive(base, made.derivation, laid)
+    given = replace(laid, arguments=(*laid.arguments, dense.arguments[2]))
+    whole = derive.derive(base, Backward((True, False), (True,)), given)
+    assert program == without_result(whole)
+
+
+def without_result(program: Program) -> Program | None:
+    """Return a program of gradients without the result that it is given, which stands last."""
+    return without_tensors(program, parameter_tensors(program.parameters)[-1:])
+
+
+def test_a_gradient_that_reads_no_result_is_derived_once(derived: list[Signature]) -> None:
+    made, plain = backward_of(scaled, (numbers(4, 3), numbers(3), numbers(4, 3)))
+    given = replace(made, derivation=Backward((True, True), (True,)))
+    assert derive.elements_read(given, replace(plain, arguments=(*plain.arguments, plain.arguments[2])))[2:] == (False,)
+    program = derive.program_of(made, plain)
+    verify_program(program)
+    assert len(derived) == 1
+    assert [item.name for item in parameter_tensors(program.parameters)] == ["x", "by", "grad_0"]
+    names = {getattr(node, "tensor", None) for node in walk(program)}
+    assert not any(isinstance(tensor, Tensor) and tensor.name.startswith("result") for tensor in names)
+
+
+@pytest.mark.parametrize("kind", ["checked", "limited", "compared", "like", "moved", "elsewhere"])
+def test_a_result_whose_sizes_are_asked_for_more_than_that_they_are_right_stays(kind: str) -> None:
+    made, plain = backward_of(scaled, (numbers(4, 3), numbers(3), numbers(4, 3)))
+    base = derive.program_of(made.base, Signature(plain.arguments[:2]))
+    given = Signature((*plain.arguments, plain.arguments[2]))
+    whole = derive.derive(base, Backward((True, True), (True,)), given)
+    x, *_, result = parameter_tensors(whole.parameters)
+    rows, columns = build.size(result, 0), build.size(result, 1)
+    conditions = {
+        "checked": build.apply("eq", rows, build.size(x, 0)),
+        "limited": build.apply("lt", rows, build.integer(9)),
+        "compared": build.apply("eq", rows, build.add(build.size(x, 1), columns)),
+    }
+    like = Tensor("like", 99, result.type)
+    others = {
+        "like": Allocate(tensor=like, sizes=(build.integer(2), build.integer(2)), like=result),
+        "moved": Rebind(targets=(like, x), sources=(x, result)),
+        "elsewhere": Rebind(targets=(like,), sources=(x,)),
+    }
+    failure = Failure(FailureKind.VALUE, "")
+    added = Check(condition=conditions[kind], failure=failure) if kind in conditions else others[kind]
+    found = without_result(replace(whole, body=(added, *whole.body)))
+    plainly = without_result(whole)
+    assert plainly is not None
+    assert sum(isinstance(node, Check) for node in plainly.body) == 2
+    kept = {"checked": plainly, "elsewhere": replace(plainly, body=(added, *plainly.body))}
+    assert found == kept.get(kind)
+
+
+def test_a_gradient_that_is_not_given_what_it_would_read_is_derived_without() -> None:
+    made, plain = backward_of(root_mean_square, (numbers(2, 4, 3), numbers(3), numbers(2, 4, 3)))
+    given = Signature((*plain.arguments, plain.arguments[2]))
+    base = derive.program_of(made.base, Signature(plain.arguments[:2]))
+    reading = derive.derive(base, Backward((True, True), (True,)), given)
+    assert derive.loaded(reading)[-1] == (without_result(reading) is None)
+    assert derive.loaded(derive.program_of(made, plain)) == (True, True, True)
 
 
 def nest(depth: int) -> tuple[Block, Tensor]:
