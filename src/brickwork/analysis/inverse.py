@@ -18,7 +18,7 @@ from functools import cached_property
 from brickwork.analysis.access_cases import Case, plain
 from brickwork.analysis.formula import Comparison, Formula, at_least
 from brickwork.analysis.inverted import Dimension, Divisible, Guard, Inverse, Ratio, Ratios
-from brickwork.analysis.isl import Solver
+from brickwork.analysis.isl import FOLLOWED, Solver
 from brickwork.analysis.moving_windows import is_moving_window
 from brickwork.analysis.polyhedral_model import Access, Floor, Loop, Model, depth_of, is_fixed
 from brickwork.analysis.polynomial import (
@@ -40,7 +40,7 @@ from brickwork.legality import legality
 from brickwork.records import dataclass
 
 ZERO, ONE = number(0), number(1)
-MOST_COMBINED = 16
+MOST_COMBINED = 2 * FOLLOWED
 """Pairs of a lower and an upper bound that bounds of the loops around are made of: a place with three digits has 16."""
 
 

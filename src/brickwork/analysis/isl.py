@@ -34,8 +34,8 @@ QUESTION_LIMIT = 240
 """Different questions about one kernel; further ones are not asked."""
 FOLLOWED = 8
 """Variables of a loop, values of one, or cases of an index beyond which they are not followed: isl is asked of each."""
-REMEMBERED = 2048
-"""Answers of each kind that are kept: a kernel takes some tens."""
+REMEMBERED = FOLLOWED * QUESTION_LIMIT
+"""Answers of each kind that are kept: those about a few kernels, most of which take some tens."""
 
 
 class Solver:

@@ -20,6 +20,7 @@ from brickwork.ir.dtypes import BOOL
 from brickwork.ir.nodes import Block, Constant, For, If, Load, Local, Store, Tensor, While
 from brickwork.ir.walk import walk
 from brickwork.records import dataclass
+from brickwork.target.matrix import ROOMY_REGISTERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Limits:
 
 
 ON_PROCESSORS = Limits(turns=16, nodes=2000)
-ON_GRIDS = Limits(turns=128, nodes=8192)
+ON_GRIDS = Limits(turns=ROOMY_REGISTERS, nodes=8192)
 """A thread of a grid has 255 registers."""
 
 

@@ -32,7 +32,7 @@ UNKNOWN_STEPS = STEPS_EACH * WARP
 """Steps taken for a loop whose length is known on the device only: a warp each, where there are many such loops."""
 COLUMNS_EACH = 16
 """Most steps of a row that a thread takes."""
-FEW_COLUMNS = 4
+FEW_COLUMNS = COLUMNS_EACH // 4
 """Rows of so few steps are for one thread each."""
 MANY_STEPS = 2 * BUSY_THREADS
 """Steps of a grid for each that a thread takes: there are threads for the whole machine all the same."""

@@ -26,7 +26,7 @@ from brickwork.transform.schedule.planner import LARGE_BODY
 
 MOST_STAGGERED = 16
 """Most iterations that are written out for lanes of a thread that end one after the other."""
-FEW_STAGGERED = 4
+FEW_STAGGERED = MOST_STAGGERED // 4
 """The same where rows may not be whole chunks: each element is read by itself then."""
 
 _MOST, _LEAST = str(2**63 - 1), str(-(2**63))

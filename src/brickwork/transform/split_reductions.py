@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import reduce
 
 from brickwork.ir import build
-from brickwork.ir.dtypes import INT64
+from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Allocate,
@@ -32,6 +32,7 @@ from brickwork.ir.nodes import (
     Tensor,
 )
 from brickwork.ir.operators import OPERATORS
+from brickwork.ir.signature import ALIGNMENT
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements
 from brickwork.legality import legality
 from brickwork.records import dataclass
@@ -74,7 +75,7 @@ BLOCKS = Limits(few=2 * PROCESSORS, least=8 * PIECE_UNIT, unit=PIECE_UNIT, enoug
 """Of nests whose iterations are for a block each, which accumulates in its threads."""
 WARPS = replace(BLOCKS, least=BLOCKS.least // WARP, unit=BLOCKS.unit // WARP)
 """Of such nests that accumulate in warps, whose threads share out what is inside."""
-JOINED_LANES = 4
+JOINED_LANES = ALIGNMENT // FLOAT32.size
 """Most lanes of a thread that joins pieces: what neighbours read lies together."""
 
 

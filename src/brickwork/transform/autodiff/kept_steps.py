@@ -63,8 +63,8 @@ from brickwork.transform.privatise import LARGEST
 from brickwork.transform.scratch import Names
 from brickwork.transform.slopes import Item, dtype_of
 
-_ROOMS = (32, 16, 8, 4)
-"""Places for each digit. With more of them a step is computed again less often."""
+_ROOMS = tuple(1 << bits for bits in range(5, 1, -1))
+"""Places for each digit, 32 to 4. With more of them a step is computed again less often."""
 
 _BITS = 20
 """Binary digits of the positions that are kept: in a longer loop each 2 ** 20 steps begin at its beginning."""

@@ -66,8 +66,8 @@ from brickwork.transform.free_variables import with_body
 from brickwork.transform.scratch import Names
 from brickwork.transform.slopes import Item, dtype_of
 
-_STEPS = (64, 32, 16, 8, 4)
-"""Of how many steps one may be kept."""
+_STEPS = tuple(1 << bits for bits in range(6, 1, -1))
+"""Of how many steps one may be kept: 64 to 4."""
 
 _NEAR = 4096
 """Bytes of the steps in between: a block of 32 threads has them in the 128 KiB that a first cache has at least."""

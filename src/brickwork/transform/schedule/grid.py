@@ -34,7 +34,7 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.walk import assigned_symbols, loop_of, read_symbols, statements, straight, walk
 from brickwork.records import dataclass
-from brickwork.target.target import WARP, Target
+from brickwork.target.target import BLOCK_THREADS, WARP, Target
 from brickwork.transform.rectangle import is_rectangle
 from brickwork.transform.schedule.lengths import lengths_in
 from brickwork.transform.schedule.lockstep import runs_in_lockstep
@@ -74,8 +74,8 @@ UNROLLED_TOGETHER = UNROLLED // 2
 """The same where iterations run together: they need registers, too."""
 MOST_LANES = UNROLLED
 """Iterations that a thread runs in lanes, which are written out, too."""
-LIGHT_PIECE = 4096
-"""Least iterations for a block of threads that accumulates."""
+LIGHT_PIECE = UNROLLED_TOGETHER * BLOCK_THREADS
+"""Least iterations for a block of threads that accumulates: some for each of its threads."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,15 +17,15 @@ from brickwork.ir import build
 from brickwork.ir.nodes import Block, Expression, For, If, While
 from brickwork.ir.walk import assigned_symbols, read_symbols, statements
 from brickwork.records import dataclass
-from brickwork.target.target import Target
-from brickwork.transform.schedule.grid import GridPlanner
+from brickwork.target.target import WARP, Target
+from brickwork.transform.schedule.grid import UNROLLED, GridPlanner
 from brickwork.transform.schedule.lengths import lengths_in
 from brickwork.transform.schedule.planner import JAMMED, NEIGHBOUR, access_cost, varies_with
 from brickwork.transform.schedule.register_tile import busy_threads, outermost
 from brickwork.transform.schedule.schedule import Bind, Level, Reorder, Schedule, Unroll, Verb, planned
 
-LONG = 256
-"""Iterations of an accumulating loop for a block of threads."""
+LONG = UNROLLED * WARP
+"""Iterations of an accumulating loop for a block of threads: those of a warp, as many as are written out each."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,9 +26,9 @@ from brickwork.ir.walk import assigned_symbols, blocks_in, read_symbols, stateme
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.rectangle import is_rectangle
-from brickwork.transform.schedule.grid import GridPlanner, Tile
+from brickwork.transform.schedule.grid import MOST_LANES, GridPlanner, Tile
 from brickwork.transform.schedule.lengths import lengths_in
-from brickwork.transform.schedule.planner import trip_count
+from brickwork.transform.schedule.planner import JAMMED, trip_count
 from brickwork.transform.schedule.schedule import Schedule, Unroll, Verb, planned
 from brickwork.transform.schedule.tile import tile_of
 
@@ -52,7 +52,7 @@ class Shape:
 
 SLIDING = Shape(2, 16)
 """Where neighbours read on where others began, more of them cost little."""
-SHARING = Shape(4, 8)
+SHARING = Shape(JAMMED, MOST_LANES)
 ALONE = replace(SLIDING, rows=1)
 """Where no loop around has iterations that share what they read."""
 DEEPEST = 4
