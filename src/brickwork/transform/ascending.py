@@ -51,6 +51,7 @@ from brickwork.transform.explanation import OTHERWISE
 from brickwork.transform.free_variables import with_body
 from brickwork.transform.interchange import interchange
 from brickwork.transform.nests_apart import Changed, with_each
+from brickwork.transform.row_elements import with_row_elements
 from brickwork.transform.scratch import Names, names_of
 from brickwork.transform.sums_of_rows import with_sums_of_rows
 
@@ -71,7 +72,7 @@ def with_ascending_rows(program: Program, target: Target) -> tuple[Program, dict
         found = _ascending(launch.kernel, target)
         other = {f"{launch.kernel.name}{IN_ORDER}": OTHERWISE}
         unread = _unread(program, launch) if target.matrix else frozenset[Tensor]()
-        return None if found is None else (_apart(launch, *found, names, unread), other)
+        return None if found is None else (_apart(launch, *found, names, unread, target), other)
 
     return with_each(program, change)
 
@@ -181,7 +182,12 @@ def _sizes(row: Loop, accesses: Sequence[Access]) -> Iterator[Size]:
 
 
 def _apart(
-    launch: Launch, tested: Sequence[Ascending], many: Expression | None, names: Names, unread: frozenset[Tensor]
+    launch: Launch,
+    tested: Sequence[Ascending],
+    many: Expression | None,
+    names: Names,
+    unread: frozenset[Tensor],
+    target: Target,
 ) -> Block:
     """Return what tests whether elements ascend, and the kernels for those that do and that do not.
 
@@ -200,6 +206,7 @@ def _apart(
     test = Kernel(name=f"{kernel.name}{TEST}", tensors=(), scalars=(), facts=(), body=())
     sure = replace(kernel, ascending=tuple(tested))
     sure = with_sums_of_rows(sure, analyse(sure), unread, names) if unread else sure
+    sure = with_row_elements(sure, names, target) if target.grid else sure
     ascending = _where(sure, answer, "eq")
     other = replace(_where(_exchanged(kernel, names), answer, "ne"), name=f"{kernel.name}{IN_ORDER}")
     if many is not None:

@@ -17,8 +17,9 @@ one, every so manieth iteration, which stays in the caches:
             y[i] = median(tmp[p])
 
 Invariant: the expanded kernel runs where all such tensors together take no more than `Target.scratch_bytes`; elsewhere
-the kernel runs as it was. On grids a list with as many items is such a tensor where few threads would each have one,
-and so is a shorter tensor whose items loops access one by one, as a state of features is: a thread has an item then.
+the kernel runs as it was. On grids a list with as many items is such a tensor where few threads would each have one, or
+where the loops that access its items are for the threads of a block. So is a shorter tensor whose items loops access
+one by one where few threads would have one, as a state of features is: a thread has an item then.
 """
 
 from __future__ import annotations
@@ -85,6 +86,8 @@ REMARK = (
 """What `explain` says of it on a grid."""
 FEW = "where few threads would have a list each, and there is room for one for each iteration"
 """The same of a kernel whose lists are in memory."""
+LONG = "where there is room for a list for each iteration, whose items threads access one by one"
+"""The same where many threads would have one."""
 IN_PIECES = f"where scratch tensors are large and the loop around is long, whose {PIECES} pieces have one each"
 """What `explain` says of it on a processor."""
 
@@ -139,7 +142,8 @@ def _long_lists(kernel: Kernel) -> tuple[Tensor, ...]:
 def _of_lists(launch: Launch, lists: Sequence[Tensor], names: Names, target: Target) -> Changed | None:
     """Return the launch of a kernel that has lists in memory, where few threads would have one each; None if it cannot.
 
-    Those are fewer than half as many as the machine keeps: blocks share the loops along such lists out.
+    Those are fewer than half as many as the machine keeps: blocks share the loops along such lists out. Where they
+    share out all loops that access an item, that is worth it for many, too: neighbouring threads access neighbours.
     """
     kernel, sizes = launch.kernel, dict[Tensor, Sequence[Expression]]()
     for item in lists:
@@ -150,6 +154,10 @@ def _of_lists(launch: Launch, lists: Sequence[Tensor], names: Names, target: Tar
     if {item.tensor for item in found} != sizes.keys():
         return None
     condition, host, other = _apart(kernel, found, sizes, names, target)
+    analysis = analyse(kernel)
+    owners = [(item.tensor, [each[-1] for each in item.loops.values()]) for item in found]
+    if all(_is_by_items(inside, tensor, analysis, joined=True) for tensor, inside in owners):
+        return beside(launch, condition, host, other, LONG)
     rows = reduce(lambda a, b: build.apply("maximum", a, b), (build.product(item.extents) for item in found))
     few = build.apply("lt", rows, build.integer(target.threads // 2))
     return beside(launch, build.apply("logical_and", few, condition), host, other, FEW)
@@ -210,9 +218,13 @@ def _expansions(
     return tuple(found)
 
 
-def _is_by_items(owners: Sequence[For], tensor: Tensor, analysis: Analysis) -> bool:
-    """Whether threads may have an item of a tensor each: loops access one in each iteration, and share nothing."""
-    free = {index for index, verdict in analysis.loops.items() if verdict.independent and not verdict.reductions}
+def _is_by_items(owners: Sequence[For], tensor: Tensor, analysis: Analysis, *, joined: bool = False) -> bool:
+    """Whether threads may have an item of a tensor each: loops access one in each iteration, and share nothing.
+
+    Or nothing but what is `joined` after the loop.
+    """
+    verdicts = analysis.loops.items()
+    free = {index for index, verdict in verdicts if verdict.independent and (joined or not verdict.reductions)}
     free -= {owner.index for owner in owners}
     return all(
         any(isinstance(index, Read) and index.symbol in free for index in node.indices)

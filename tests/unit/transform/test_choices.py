@@ -10,7 +10,7 @@ import torch
 from brickwork.analysis.definitions import LARGEST
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, FLOAT64, INT64, UINT64
-from brickwork.ir.nodes import Apply, Assign, Cast, Expression, Load, Select, Symbol, TensorType
+from brickwork.ir.nodes import Apply, Assign, Cast, Expression, If, Load, Select, Symbol, TensorType
 from brickwork.ir.nodes import Tensor as Elements
 from brickwork.ir.operators import OPERATORS
 from brickwork.ir.walk import walk
@@ -128,3 +128,90 @@ def test_the_opposite_falls_into_parts() -> None:
     assert negated(build.apply("logical_or", one, other)) == opposite
     assert negated(build.apply("logical_not", TEST)) == TEST
     assert negated(applied("lt", FLOAT, FLOAT)) == build.apply("logical_not", applied("lt", FLOAT, FLOAT))
+
+
+def greatest_of_some(x: Tensor, y: Tensor, n: int) -> None:
+    best, at = -10.0, 0
+    for i in range(x.shape[0]):
+        if y[i] < n and x[i] > best:
+            best, at = x[i], i
+    y[at] = best
+
+
+def greatest_of_fewer(x: Tensor, y: Tensor, n: int) -> None:
+    best, at = -10.0, 0
+    for i in range(x.shape[0]):
+        if y[i] < n and x[i] > 0 and x[i] > best:
+            best, at = x[i], i
+    y[at] = best
+
+
+def asked_once_more(x: Tensor, y: Tensor, n: int) -> None:
+    found = False
+    for i in range(x.shape[0]):
+        found = y[i] < n and x[i] > 1.5
+        if found:
+            y[i] = 2.0
+    if found:
+        y[0] = 7.0
+
+
+def otherwise_something(x: Tensor, y: Tensor, n: int) -> None:
+    for i in range(x.shape[0]):
+        if y[i] < n and x[i] > 1.5:
+            y[i] = 2.0
+        else:
+            y[i] = 3.0
+
+
+def either(x: Tensor, y: Tensor, n: int) -> None:
+    for i in range(x.shape[0]):
+        if y[i] > n or x[i] > 1.5:
+            y[i] = 2.0
+
+
+def other_flag(x: Tensor, y: Tensor, n: int) -> None:
+    for i in range(x.shape[0]):
+        if y[i] < n:
+            more = x[i] > 1.5
+        else:
+            more = x[i] < 1.5
+        if more:
+            y[i] = 2.0
+
+
+def two_flags(x: Tensor, y: Tensor, n: int) -> None:
+    less = False
+    for i in range(x.shape[0]):
+        if y[i] < n:
+            more = x[i] > 1.5
+        else:
+            less = x[i] > 2.5
+            more = False
+        if less:
+            y[i] = 2.0
+        if more:
+            y[i] = 3.0
+
+
+@pytest.mark.parametrize(
+    ("function", "nested"),
+    [
+        (greatest_of_some, True),
+        (greatest_of_fewer, True),
+        (asked_once_more, False),
+        (otherwise_something, False),
+        (either, False),
+        (other_flag, False),
+        (two_flags, False),
+    ],
+)
+def test_a_branch_that_asks_for_two_conditions_is_two(function: Callable[..., None], *, nested: bool) -> None:
+    for values in ([1.0, 2.0, 3.0], [3.0, 1.0, 2.0], [2.0, 2.0, -1.0]):
+        given = memory(values), memory([0.5, 0.0, 2.0]), 1
+        same(function, *given)
+    program = canonical(program_of(function, *given))
+    branches = [node for node in walk(program) if isinstance(node, If)]
+    assert nested == any(isinstance(item, If) for branch in branches for item in branch.then)
+    chosen = [node for node in walk(program) if isinstance(node, Assign) and node.symbol.name == "choice"]
+    assert not (nested and chosen)

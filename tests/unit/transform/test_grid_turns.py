@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from brickwork.ir.dtypes import DTYPES, INT64
-from brickwork.ir.nodes import Constant, For, If
+from brickwork.ir.nodes import Constant, For, If, Role
 from brickwork.ir.walk import walk
 from brickwork.transform import versions
 from brickwork.transform.schedule import register_tile
@@ -200,3 +200,56 @@ def test_lanes_slide_together_where_their_loops_are_as_long_as_they_are_many(len
 def test_lanes_over_a_short_window_do_not():
     assert "bind(t, grid)" in verbs_of(window, memory(counting(8)), memory(counting(3)))
     assert "bind(t, lane, 4)" not in verbs_of(window, memory(counting(8)), memory(counting(3)))
+
+
+def first_choices(x: torch.Tensor, picked: torch.Tensor, k: int) -> None:
+    """Pick the greatest elements of each row that are not picked yet."""
+    for n in range(x.shape[0]):
+        least = 9.0
+        for e in range(x.shape[1]):
+            least = min(least, x[n, e])
+        for j in range(k):
+            best, where = least - 1, 0
+            for e in range(x.shape[1]):
+                taken = False
+                for i in range(j):
+                    if picked[n, i] == e:
+                        taken = True
+                if not taken and x[n, e] > best:
+                    best, where = x[n, e], e
+            picked[n, j] = where
+
+
+def test_threads_share_a_search_whose_values_are_as_long_for_all_of_them():
+    """How long the loop inside is does not depend on the search's index; nothing else could be shared out."""
+    x = memory([[float(i * 7 % 5 + n) for i in range(40)] for n in range(3)])
+    picked = memory([[0] * 4] * 3, INT64)
+    found = [node for kernel in kernels(pieces_of(first_choices, x, picked, 4)[1]) for node in walk(kernel.body)]
+    shared = [node.index.name for node in found if isinstance(node, For) and node.role is Role.THREAD]
+    inside = [node.index.name for node in found if isinstance(node, For) and node.index.name == "i"]
+    assert shared.count("e") > 1
+    assert inside
+    agree(first_choices, x, picked, 4)
+
+
+def least_of_triangles(x: torch.Tensor, y: torch.Tensor) -> None:
+    for n in range(x.shape[0]):
+        total = 0.0
+        for e in range(x.shape[1]):
+            total += x[n, e]
+        best = total
+        for e in range(x.shape[1]):
+            s = 1.0
+            for i in range(e):
+                s = s * 0.5 + x[n, i]
+            best = min(best, s)
+        y[n] = best
+
+
+def test_threads_do_not_share_a_search_whose_values_are_longer_for_some():
+    x = memory([[float(i * 7 % 5 + n) for i in range(40)] for n in range(3)])
+    y = memory([0.0] * 3)
+    found = [node for kernel in kernels(pieces_of(least_of_triangles, x, y)[1]) for node in walk(kernel.body)]
+    around = [node for node in found if isinstance(node, For) and any(isinstance(each, For) for each in node.body)]
+    assert not [node for node in around if node.role is Role.THREAD]
+    agree(least_of_triangles, x, y)

@@ -3,12 +3,14 @@
 import pytest
 import torch
 
+from brickwork.ir import build
 from brickwork.ir.interpret import run_program
-from brickwork.ir.nodes import Allocate, Local
+from brickwork.ir.nodes import Allocate, If, Local
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import statements, walk
 from support.lowering import argument_type
 from support.scheduling import GPU, same, way
+from support.shared import define, lower, schedule_program
 from support.tensors import to_memory
 
 
@@ -79,3 +81,41 @@ def test_lists_are_in_memory_where_few_threads_would_have_them():
     sized = [node for node in walk(program) if isinstance(node, Allocate) and node.tensor.name == "total"]
     assert [len(node.sizes) for node in sized] == [2]
     assert any(isinstance(node, Local) and node.tensor.name == "total" for node in statements(program))
+
+
+def least_and_all(x: torch.Tensor, n: torch.Tensor, width: int) -> torch.Tensor:
+    out = torch.zeros_like(x)
+    for i in range(x.shape[0]):
+        kept = [0.0] * 70
+        least = 9.0
+        for d in range(70):
+            kept[d] = x[i, d] * n[i]
+            least = min(least, kept[d])
+        for d in range(70):
+            if d < width:
+                out[i, d] = kept[d] - least
+    return out
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3])
+def test_lists_whose_items_threads_access_are_what_each_iteration_has(rows):
+    x = (torch.arange(rows * 70) * 7 % 5 - 2.0).reshape(rows, 70)
+    same(least_and_all, to_memory(x), to_memory(torch.arange(rows) * 2), 33)
+
+
+@pytest.mark.parametrize(
+    ("function", "many"), [(least_and_all, True), (gathered, True), (counted, False), (ladder, False)]
+)
+def test_many_have_lists_in_memory_where_threads_of_a_block_have_the_items(function, many):
+    x, n = to_memory(torch.ones(2, 70)), to_memory(torch.ones(2, dtype=torch.int64))
+    signature = Signature(
+        (argument_type(x), argument_type(n), argument_type(7)), device="cuda", narrow=True, aligned=True
+    )
+    program = schedule_program(lower(define(function), signature), GPU)[0]
+    branches = [node for node in walk(program) if isinstance(node, If)]
+    lists = {"kept", "total", "bins"}
+    (choice,) = [
+        node for node in branches if any(isinstance(item, Allocate) and item.tensor.name in lists for item in node.then)
+    ]
+    few = build.integer(GPU.threads // 2)
+    assert many == (few not in [*walk(choice.condition)])

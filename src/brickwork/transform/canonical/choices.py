@@ -6,11 +6,22 @@
         c = a
 
 That is what `a and y % n == 0` looks like once `n` is known to be 2: before, the remainder could fail. Conditions that
-variables stand for then fall into parts. Invariant: nothing is computed in vain but a few integers.
+variables stand for then fall into parts. Where the second part may fail, or reads elements, a branch alone that asks
+for both is two, so that a search or a sum under a condition looks like any other:
+
+    if a:                                 if a:
+        c = x[i] > best                       if x[i] > best:
+    else:                      ->                 best = x[i]
+        c = a
+    if c:
+        best = x[i]
+
+Invariant: nothing is computed in vain but a few integers.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -75,6 +86,37 @@ def _without_flags(block: Block, reads: Mapping[Symbol, int]) -> Block:
             case _:
                 result.append(statement)
     return tuple(result)
+
+
+def with_nested_conditions(block: Block) -> Block:
+    """Return the block with two branches for one that asks for two conditions, the second where the first holds."""
+    reads = Counter(read_counts(block))
+    return rewrite_blocks(block, lambda inner: _nested(inner, reads))
+
+
+@legality
+def _nested(block: Block, reads: Counter[Symbol]) -> Block:
+    """Return a block with branches inside the one that chooses what they ask, if nothing else reads that.
+
+    Reads that go are taken from the number of `reads`.
+    """
+    result: list[Statement] = []
+    for statement in reversed(block):
+        match statement, (result or (None,))[-1]:
+            case (
+                If(
+                    condition=condition,
+                    then=(*before, Assign(symbol=flag, value=value)),
+                    otherwise=(Assign(symbol=same, value=other),),
+                ),
+                If(condition=Read(symbol=asked), otherwise=()) as branch,
+            ) if flag == same == asked and reads[flag] == 1 and other == condition:
+                reads.subtract(read_counts(statement.otherwise))
+                reads[flag] = 0
+                result[-1] = replace(statement, then=(*before, replace(branch, condition=value)), otherwise=())
+            case _:
+                result.append(statement)
+    return tuple(reversed(result))
 
 
 def is_cheap(value: Expression) -> bool:

@@ -1,6 +1,7 @@
 """The passes that bring kernels to canonical form, in order, with the reason for the order.
 
 1. coalesce: temporaries of simultaneous assignments go, so that a statement assigns what the user assigned.
+   with_nested_conditions: before searches are looked for, of which there are some under a condition.
 2. without_carried_copies: sums over several loops are one variable's.
 3. propagate_copies: what repeats a variable or a literal becomes that; loops then start where the literal says.
 4. with_best_values, which looks for temporaries and leaves them to be taken out.
@@ -28,7 +29,7 @@ from brickwork.ir.nodes import Assign, Break, Kernel, Launch, Node, Program
 from brickwork.ir.walk import rewrite, statements
 from brickwork.transform.canonical.best_values import with_best_values
 from brickwork.transform.canonical.carried_copies import without_carried_copies
-from brickwork.transform.canonical.choices import without_choices
+from brickwork.transform.canonical.choices import with_nested_conditions, without_choices
 from brickwork.transform.canonical.coalesce import coalesce
 from brickwork.transform.canonical.copies import propagate_copies
 from brickwork.transform.canonical.counting import count
@@ -63,7 +64,7 @@ def canonical_kernel(kernel: Kernel, names: Names, named: Collection[str] = ()) 
     """Return a kernel in canonical form, but for loops that are to keep their names."""
     body = kernel.body
     if any(isinstance(node, Assign | Break) for node in statements(body)):
-        body = propagate_copies(without_carried_copies(coalesce(body)))
+        body = propagate_copies(without_carried_copies(with_nested_conditions(coalesce(body))))
         body = with_ends(with_best_values(body, names))
         body = without_dead_assignments(propagate_copies(over_places(count(body, names), names)))
     body = with_own_ranges(fold_indices(without_choices(without_sure_checks(body))), names)

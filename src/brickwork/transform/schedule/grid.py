@@ -313,8 +313,14 @@ class GridPlanner(SharingPlanner):
 
     def worth_lanes(self, loop: For) -> bool:
         """Whether an accumulating loop is worth threads of its own: what it holds is as long for all of them."""
-        inner = [node for node in statements(loop.body) if isinstance(node, For | While)]
-        return self.is_along(loop) and all(isinstance(node, For) and self.count(node) is not None for node in inner)
+        if not self.is_along(loop) or any(isinstance(node, While) for node in statements(loop.body)):
+            return False
+        inner = [node for node in statements(loop.body) if isinstance(node, For)]
+        if all(self.count(node) is not None for node in inner):
+            return True
+        varying = assigned_symbols(loop.body) | {loop.index}
+        as_long = all(read_symbols((node.start, node.stop)).isdisjoint(varying) for node in inner)
+        return as_long and not any(self.inner_lanes(loop.body))
 
     def is_along(self, loop: For) -> bool:
         """Whether a loop goes along an axis, or along a part of one that elements, arguments or a long literal say."""
