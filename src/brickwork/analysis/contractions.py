@@ -17,7 +17,7 @@ from brickwork.analysis.integer_range import integer_range
 from brickwork.analysis.products import Accumulation, Choices, Term, product_of, terms_of
 from brickwork.analysis.scalars import NONE, live_before
 from brickwork.ir import build
-from brickwork.ir.dtypes import BFLOAT16, FLOAT16, FLOAT32, INT64, DType
+from brickwork.ir.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT64, DType
 from brickwork.ir.nodes import (
     Apply,
     Assign,
@@ -44,6 +44,8 @@ Names = frozenset[Symbol]
 
 SUMMED = frozenset({FLOAT32, INT64})
 """What matrix instructions sum up in."""
+TILED = SUMMED | {FLOAT64}
+"""What tiles sum up in: in float64 whole numbers alone."""
 _WHOLE = {BFLOAT16: 2**8, FLOAT16: 2**11}
 """Up to which integer a type of 16 bits has all."""
 
@@ -183,8 +185,11 @@ class Contraction:
 
     @property
     def is_whole(self) -> bool:
-        """Whether integers are summed up: a stage exactly, by instructions for bfloat16, and stages as words."""
-        return self.symbol.dtype is INT64
+        """Whether integers are summed up: a stage exactly, by instructions for bfloat16, and stages as words.
+
+        The variable may be a float64, which has all sums of so many terms as words have room for.
+        """
+        return self.symbol.dtype in {INT64, FLOAT64}
 
     @property
     def most_terms(self) -> int:
@@ -207,8 +212,9 @@ def find_contraction(
     """Return the contraction in the body of a nest; its first factor goes with `rows`, its second with `columns`.
 
     With `around`, the loops of the nest, a factor that is read whatever the other's masks say has masks that keep its
-    accesses in range. `dtypes` are those that it may sum up in, `facts` say which sizes are the same. What is the same
-    in the sum scales it if that is `scaled`; else it belongs to the factor of its rows, or of its columns.
+    accesses in range, and what is summed up in float64 are whole numbers. `dtypes` are those that it may sum up in,
+    `facts` say which sizes are the same. What is the same in the sum scales it if that is `scaled`; else it belongs to
+    the factor of its rows, or of its columns.
     """
     place = next((place for place, item in enumerate(body) if may_sum(item)), None)
     if place is None:
@@ -241,16 +247,30 @@ def find_contraction(
     if not all(names.reaches(*pair) for pair in zip(sides, (rows, columns), strict=True)):
         return None
     factors: list[Factor] = []
+    whole = symbol.dtype is INT64 or (symbol.dtype is FLOAT64 and around is not None)
     for side, other in ((0, 1), (1, 0)):
         value = _decided(product_of(sides[side], symbol.dtype), masked[side])
-        value = value if value.dtype.is_float else build.cast(value, FLOAT32)
+        value = _single(value) if whole or not value.dtype.is_float else value
         guarded = masked[other] or where
         inside = () if around is None or not guarded else _in_range(value, [*sums, *around], facts)
         factors.append(Factor(value, (*limits[side], *masked[side], *inside)))
-    if symbol.dtype is INT64 and not all(BFLOAT16 in factor.exact for factor in factors):
-        return None
     scaling = tuple(product_of((term,), symbol.dtype) for term in scale)
+    if whole and not _are_whole(symbol, factors, scaling):
+        return None
     return Contraction(symbol, before, sums, (factors[0], factors[1]), scaling, after, where)
+
+
+@legality
+def _are_whole(symbol: Symbol, factors: Sequence[Factor], scale: Sequence[Expression]) -> bool:
+    """Whether words may sum up products: bfloat16 has both factors, and each product meets no infinity in float64."""
+    finite = symbol.dtype is INT64 or all(isinstance(each, Constant) for each in scale)
+    return finite and all(BFLOAT16 in factor.exact for factor in factors)
+
+
+@legality
+def _single(value: Expression) -> Expression:
+    """Return a number as float32; a whole one that was made a float64 is made a float32."""
+    return build.cast(value.operand if isinstance(value, Cast) and value.dtype is FLOAT64 else value, FLOAT32)
 
 
 @legality
@@ -501,6 +521,8 @@ def accumulated(statement: Statement) -> Accumulation | None:
                 values[item.symbol] = substitute(item.value, values)
                 here.add(item.symbol)
             elif (found := _chosen(item, values)) is not None:
+                if found.symbol not in here:
+                    return None  # it keeps what an iteration before chose
                 values[found.symbol] = found.value
             elif (symbol := chosen.take(item, values, here)) is not None:
                 values[symbol] = Read(symbol=symbol)

@@ -59,12 +59,13 @@ def terms_of(value: Expression) -> Iterator[Term]:
             yield from terms_of(operand)
         case Cast(operand=Apply(operator=operator, operands=operands) as product) if (
             operator.name == "mul"
-            and value.dtype is FLOAT32
+            and value.dtype.is_float
+            and value.dtype.size >= FLOAT32.size
             and product.dtype is INT64
             and all(_is_exact(each) for each in (product, *operands))
         ):
             for each in operands:
-                yield from terms_of(build.cast(each, FLOAT32))
+                yield from terms_of(build.cast(each, value.dtype))
         case _:
             yield Term(value)
 
@@ -72,8 +73,8 @@ def terms_of(value: Expression) -> Iterator[Term]:
 @legality
 def _inverse(divisor: Expression) -> Term | None:
     """Return the factor that a divisor is, if it is a power of two, not near the ends of a type's range."""
-    if isinstance(divisor, Constant) and divisor.value and frexp(divisor.value)[0] in {0.5, -0.5}:
-        return Term(build.constant(1 / divisor.value, divisor.dtype)) if 2**-100 < abs(divisor.value) < 2**100 else None
+    if isinstance(divisor, Constant) and 2**-100 <= abs(divisor.value) <= 2**100:
+        return Term(build.constant(1 / divisor.value, divisor.dtype)) if abs(frexp(divisor.value)[0]) == 0.5 else None
     return None
 
 
@@ -106,33 +107,33 @@ class Choices:
 
         What it was before does not matter but in a branch that leaves it.
         """
-        if not isinstance(statement, If):
-            return None
-        asked = substitute(statement.condition, values)
-        then, otherwise = statement.then, statement.otherwise
-        if otherwise and _zero(then) is not None:
+        match statement:
+            case If(condition=condition, then=then, otherwise=otherwise):
+                asked = substitute(condition, values)
+            case _:
+                return None
+        if _zero(then) is not None:
             asked, then, otherwise = build.logical_not(asked), otherwise, then
-        value, symbol = self._branch(then, values)
-        if symbol is None or value is None or symbol in self.found or symbol in self.hidden:
+        found = self._branch(then, values)
+        if found is None or found[0] in self.found or found[0] in self.hidden:
             return None
-        kept = values.get(symbol) if symbol in here and not otherwise else None
-        zero = _zero(otherwise) == symbol if otherwise else _is_null(kept)
-        if not zero or (symbol in values and symbol not in here):
+        symbol, value = found
+        if _zero(otherwise) != symbol and not (symbol in here and not otherwise and _is_null(values[symbol])):
             return None
         self.found[symbol] = asked, value
         return symbol
 
-    def _branch(self, block: Block, values: Mapping[Symbol, Expression]) -> tuple[Expression | None, Symbol | None]:
-        """Return the value that a branch assigns last, and to which variable; others in it are hidden."""
+    def _branch(self, block: Block, values: Mapping[Symbol, Expression]) -> tuple[Symbol, Expression] | None:
+        """Return the variable that a branch assigns last, and its value; others in it are hidden."""
         inner = {**values}
         last: Symbol | None = None
         for item in block:
             if not isinstance(item, Assign) or (last is not None and last in values):
-                return None, None
+                return None
             inner[item.symbol] = substitute(item.value, inner)
             self.hidden |= set() if last is None else {last}
             last = item.symbol
-        return (None, None) if last is None else (inner[last], last)
+        return None if last is None else (last, inner[last])
 
     @legality
     def resolved(self, sum_up: Accumulation) -> Accumulation | None:

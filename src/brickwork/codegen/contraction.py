@@ -25,7 +25,7 @@ from brickwork.codegen.tile_products import Warp, warp_of
 from brickwork.codegen.tile_stages import sum_up
 from brickwork.codegen.words import Words
 from brickwork.ir import build
-from brickwork.ir.dtypes import FLOAT32, INT64
+from brickwork.ir.dtypes import FLOAT32, FLOAT64, INT64
 from brickwork.ir.nodes import Assign, Block, Constant, Expression, For, Reduction, Role, Symbol
 from brickwork.ir.operators import OPERATORS
 from brickwork.legality import hazard
@@ -123,7 +123,7 @@ def _columns(state: State, tile: Tile, bounds: tuple[str, str], address: str, em
     inner = replace(inner, frame=Frame(after, after, None))
     inner.values[loop.index] = Strided(first, 1)
     total = _sum_of(tile)
-    wide = writer.emit(f"sext {kind} {text} to <{_LANES} x i64>") if tile.contraction.is_whole else text
+    wide = _widened(state, tile, text, f"<{_LANES} x ", ">")
     inner.values[total] = Varying(wide, total.dtype)
     if (scaled := _scaled(inner, tile)) is not None:
         kept = writer.label("scaled")
@@ -138,10 +138,18 @@ def _columns(state: State, tile: Tile, bounds: tuple[str, str], address: str, em
         place = writer.emit(f"getelementptr {tile.kind}, {SHARED} {address}, i64 {number}")
         single.values[loop.index] = Uniform(writer.emit(f"add i64 {first}, {number}"), INT64)
         text = writer.load(tile.kind, place, pointer=SHARED)
-        wide = writer.emit(f"sext i32 {text} to i64") if tile.contraction.is_whole else text
+        wide = _widened(state, tile, text)
         single.values[total] = Uniform(wide, total.dtype)
         _one(single, tile, loop, emit_block)
     writer.place(after)
+
+
+def _widened(state: State, tile: Tile, text: str, before: str = "", after: str = "") -> str:
+    """Return sums, as lanes or one alone, in the type of the variable: words are longer integers, or floats."""
+    if not tile.contraction.is_whole:
+        return text
+    how, wide = ("sitofp", "double") if tile.contraction.symbol.dtype is FLOAT64 else ("sext", "i64")
+    return state.writer.emit(f"{how} {before}i32{after} {text} to {before}{wide}{after}")
 
 
 def _one(state: State, tile: Tile, loop: For, emit_block: EmitBlock) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from brickwork.analysis.contractions import SUMMED, Along, Contraction, Factor, find_contraction, reached
+from brickwork.analysis.contractions import TILED, Along, Contraction, Factor, find_contraction, reached
 from brickwork.analysis.meeting import meeting
 from brickwork.ir.dtypes import FLOAT32, DType
 from brickwork.ir.nodes import Apply, Block, Expression, For, Load, Read, Role, Symbol
@@ -282,7 +282,7 @@ def tile_of(rows: For, facts: Sequence[Expression]) -> Tile:
     (columns,) = (item for item in rows.body if isinstance(item, For))
     body = (*(item for item in rows.body if item is not columns), *columns.body)
     sides = frozenset({rows.index}), frozenset({columns.index})
-    found = find_contraction(body, *sides, (rows, columns), SUMMED, facts)
+    found = find_contraction(body, *sides, (rows, columns), TILED, facts)
     if found is None:
         raise TypeError("the loops of a tile hold a contraction")
     depth = next(loop for loop in found.sums if loop.role in {Role.CONTRACT, Role.CONTRACT_GROUPS})

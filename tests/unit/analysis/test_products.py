@@ -9,8 +9,10 @@ import pytest
 import torch
 
 from brickwork.analysis.contractions import Contraction, accumulated, accumulation, find_contraction
-from brickwork.ir.dtypes import FLOAT32, INT8, INT16, DType
-from brickwork.ir.nodes import Apply, Constant, For, Load
+from brickwork.ir import build
+from brickwork.ir.dtypes import FLOAT32, INT8, INT16, INT64, DType
+from brickwork.ir.nodes import Apply, Assign, Constant, Expression, For, If, Load, Statement, Symbol, TensorType
+from brickwork.ir.nodes import Tensor as Place
 from brickwork.ir.walk import read_symbols
 from support.lowering import memory
 from support.scheduling import kernel_of
@@ -100,6 +102,18 @@ def zero_where_it_holds(a: Tensor, b: Tensor, c: Tensor) -> None:
             c[i, j] = s
 
 
+def zeroed(a: Tensor, b: Tensor, c: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 0.0
+            for k in range(N):
+                v = a[i, k]
+                if k > i:
+                    v = 0.0
+                s += v * b[k, j]
+            c[i, j] = s
+
+
 def one_in_another(a: Tensor, b: Tensor, c: Tensor) -> None:
     for i in range(N):
         for j in range(N):
@@ -120,6 +134,7 @@ CONTRACTIONS = [
     (chosen_factor, 1, 1),
     (zero_first, 1, 1),
     (zero_where_it_holds, 1, 1),
+    (zeroed, 0, 0),
     (one_in_another, 2, 1),
 ]
 
@@ -311,6 +326,15 @@ def halved(a: Tensor, b: Tensor, c: Tensor) -> None:
             c[i, j] = s
 
 
+def by_three(a: Tensor, b: Tensor, c: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 0.0
+            for k in range(N):
+                s += a[i, k] * b[k, j] / 0.75
+            c[i, j] = s
+
+
 def far_divided(a: Tensor, b: Tensor, c: Tensor) -> None:
     for i in range(N):
         for j in range(N):
@@ -324,6 +348,7 @@ def test_nothing_is_divided_otherwise_where_sums_keep_their_order() -> None:
     """What a power of two divides is multiplied, if that is a number of the type."""
     assert _found(divided, scaled=False) is None
     assert _found(far_divided, scaled=False) is None
+    assert _found(by_three, scaled=False) is None
     assert _found(halved, scaled=False) is not None
     assert _found(taken_away, scaled=False) is not None
 
@@ -353,3 +378,83 @@ def test_a_variable_is_chosen_once() -> None:
     (choice, *rest) = total.body
     assert accumulated(total) is not None
     assert accumulated(replace(total, body=(choice, choice, *rest))) is None
+
+
+I, J, K, M, P = (Symbol(name, number, INT64) for number, name in enumerate("ijkmp", 1))
+S, T, U = (Symbol(name, number, FLOAT32) for number, name in enumerate("stu", 11))
+k, t, u = (build.read(symbol) for symbol in (K, T, U))
+ZERO, NULL = build.constant(0.0, FLOAT32), build.integer(0)
+EARLY = build.apply("lt", k, build.integer(2))
+ELEMENT = Load(
+    tensor=Place("a", 1, TensorType(FLOAT32, 1, contiguous=True, unit_axis=0)), indices=(k,), access=1, dtype=FLOAT32
+)
+
+
+def _assign(symbol: Symbol, value: Expression) -> Assign:
+    return Assign(symbol=symbol, value=value)
+
+
+def _loop(index: Symbol, *body: Statement, start: Expression = NULL, stop: Expression | None = None) -> For:
+    return For(index=index, start=start, stop=stop or build.integer(4), body=body)
+
+
+def _either(*then: Statement, otherwise: tuple[Statement, ...] = ()) -> If:
+    return If(condition=EARLY, then=then, otherwise=otherwise)
+
+
+ADD = _assign(S, build.add(build.read(S), build.mul(t, ELEMENT)))
+CHOICE = _either(_assign(T, ELEMENT), otherwise=(_assign(T, ZERO),))
+HIDING = _either(_assign(U, ELEMENT), _assign(T, build.mul(u, u)), otherwise=(_assign(T, ZERO),))
+PLACED = _either(_assign(P, k), _assign(T, ELEMENT), otherwise=(_assign(T, ZERO),))
+
+
+@pytest.mark.parametrize(
+    "total",
+    [
+        _loop(K, CHOICE, ADD),
+        _loop(K, HIDING, ADD),
+        _loop(K, _assign(T, t), _loop(M, CHOICE, ADD)),
+        _loop(K, PLACED, ADD),
+    ],
+    ids=["choice", "hiding", "assigned anew", "places"],
+)
+def test_choices_over_zero(total: For) -> None:
+    found = accumulated(total)
+    if total.body[0] == _assign(T, t):
+        assert found is None  # what passes from one iteration to the next has an order
+        return
+    assert found is not None
+    assert found.zeros == (EARLY,)
+
+
+@pytest.mark.parametrize(
+    "total",
+    [
+        _loop(K, HIDING, _assign(S, build.add(build.read(S), build.mul(t, u)))),
+        _loop(K, HIDING, _either(_assign(U, ELEMENT), otherwise=(_assign(U, ZERO),)), ADD),
+        _loop(K, PLACED, _loop(M, ADD, stop=build.read(P))),
+        _loop(K, PLACED, _loop(M, ADD, start=build.read(P))),
+        _loop(K, HIDING, If(condition=build.apply("lt", u, t), then=(ADD,))),
+        _loop(K, _assign(T, ZERO), _loop(M, _either(_assign(T, ELEMENT)), ADD)),
+        _loop(K, _assign(T, ELEMENT), _loop(M, _either(_assign(T, ZERO)), ADD)),
+        _loop(K, _either(_assign(T, ZERO)), ADD),
+        _loop(K, _either(_assign(T, ELEMENT)), ADD),
+        _loop(K, _either(otherwise=(_assign(T, ZERO),)), ADD),
+        _loop(K, _either(CHOICE, otherwise=(_assign(T, ZERO),)), ADD),
+    ],
+    ids=[
+        "a hidden variable is read",
+        "a hidden variable is chosen",
+        "a loop ends at a hidden one",
+        "a loop begins at a hidden one",
+        "a mask is a choice",
+        "zero before a loop",
+        "zeroed in a loop",
+        "zero passes on",
+        "an element passes on",
+        "nothing is assigned",
+        "a choice in a choice",
+    ],
+)
+def test_no_choices_over_zero(total: For) -> None:
+    assert accumulated(total) is None

@@ -65,13 +65,30 @@ def twice(a: Tensor, b: Tensor, y: Tensor) -> None:
             y[i, j] = s
 
 
-def scheduled(function, left, right):
-    types = tuple(
-        map(
-            argument_type,
-            (torch.zeros(8, 8, dtype=left), torch.zeros(8, 8, dtype=right), torch.zeros(8, 8, dtype=torch.int64)),
-        )
-    )
+def in_floats(a: Tensor, b: Tensor, y: Tensor) -> None:
+    """A sum of whole numbers that begins with a float, and so is a float64."""
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            s = 0.5
+            for k in range(a.shape[1]):
+                s -= a[i, k] * b[k, j]
+            y[i, j] = s / 2.0 if s > 0.0 else s
+
+
+def scaled_ahead(a: Tensor, b: Tensor, y: Tensor) -> None:
+    """What scales each product may be infinite, and some products 0."""
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            f = y[i, j] + 1.0
+            s = 0.0
+            for k in range(a.shape[1]):
+                s += a[i, k] * b[k, j] * f
+            y[i, j] = s
+
+
+def scheduled(function, left, right, result=torch.int64):
+    given = (torch.zeros(8, 8, dtype=dtype) for dtype in (left, right, result))
+    types = tuple(map(argument_type, given))
     program = lower(define(function), Signature(types, device="cuda", narrow=True, aligned=True))
     with few_rows():
         pieces, kernels = schedule_program(program, GPU)
@@ -102,6 +119,27 @@ def test_sums_of_whole_numbers_are_those_of_plain_python(function, types):
         run(a, b, found)
         function(a.long(), b.long(), wanted)
         assert torch.equal(found, wanted)
+
+
+@pytest.mark.parametrize("types", [(torch.int8, torch.int8), (torch.uint8, torch.int8)], ids=str)
+def test_sums_of_whole_numbers_may_be_floats(types):
+    pieces, _ = scheduled(in_floats, *types, torch.float64)
+    assert has_tiles(pieces)
+    for rows, terms, columns in ((1, 1, 1), (7, 9, 8), (2, 4, 4)):
+        a, b = (
+            torch.randint(torch.iinfo(dtype).min, torch.iinfo(dtype).max + 1, shape, dtype=dtype)
+            for dtype, shape in zip(types, ((rows, terms), (terms, columns)), strict=True)
+        )
+        found, wanted = torch.zeros(2, rows, columns, dtype=torch.float64)
+        in_interpreter(pieces)(a, b, found)
+        in_floats(a.long(), b.long(), wanted)
+        assert torch.equal(found, wanted)
+
+
+def test_other_numbers_have_no_sums_in_words():
+    assert not has_tiles(scheduled(in_floats, torch.float64, torch.float64, torch.float64)[0])
+    assert not has_tiles(scheduled(in_floats, torch.int16, torch.int8, torch.float64)[0])
+    assert not has_tiles(scheduled(scaled_ahead, torch.int8, torch.int8, torch.float64)[0])
 
 
 @pytest.mark.parametrize("types", [(torch.int16, torch.int8), (torch.int8, torch.int64)], ids=str)

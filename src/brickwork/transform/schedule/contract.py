@@ -17,7 +17,7 @@ from dataclasses import replace
 from math import prod
 
 from brickwork.analysis.contractions import (
-    SUMMED,
+    TILED,
     Along,
     Contraction,
     computed_from,
@@ -249,7 +249,7 @@ class ContractionPlanner(TilePlanner):
             return None
         wide = tuple(windows(body, band, sides, own))
         body = levelled(body, band, sides, own)
-        found = find_contraction(body, *sides, band, SUMMED)
+        found = find_contraction(body, *sides, band, TILED)
         if found is None or not all(self.accumulates(each, {found.symbol}) for each in found.sums):
             return None
         if self.reads_for_rows(found):
