@@ -24,9 +24,10 @@ from brickwork.ir.nodes import Block, Expression, For, If, Kernel, Role, While
 from brickwork.records import dataclass
 from brickwork.target.target import BUSY_THREADS, LEAST_TEAM, PROCESSORS, WARP
 from brickwork.transform.iteration_bounds import Ranges
+from brickwork.transform.schedule.grid import UNROLLED
 from brickwork.transform.schedule.lengths import Lengths, lengths_in, shortest_axis
 
-STEPS_EACH = 8
+STEPS_EACH = UNROLLED
 """Steps of a loop that a thread takes one after the other where there are enough threads for all of the grid."""
 UNKNOWN_STEPS = STEPS_EACH * WARP
 """Steps taken for a loop whose length is known on the device only: a warp each, where there are many such loops."""

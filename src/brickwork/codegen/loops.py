@@ -23,8 +23,9 @@ from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Apply, Block, Constant, For, Load, Role, While
 from brickwork.ir.walk import walk
 from brickwork.transform.schedule.planner import LARGE_BODY
+from brickwork.transform.schedule.register_tile import UNROLLED
 
-MOST_STAGGERED = 16
+MOST_STAGGERED = UNROLLED
 """Most iterations that are written out for lanes of a thread that end one after the other."""
 FEW_STAGGERED = MOST_STAGGERED // 4
 """The same where rows may not be whole chunks: each element is read by itself then."""

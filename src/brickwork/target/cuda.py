@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from brickwork.target.matrix import MOST_PARTS
-from brickwork.target.target import BLOCK_THREADS, Target
+from brickwork.target.target import BLOCK_THREADS, SECTOR_BYTES, Target
 
 _PTX = {
     (7, 5): 63,
@@ -65,7 +65,7 @@ def cuda_target(capability: tuple[int, int]) -> Target:
         cluster=MOST_PARTS if known >= (9, 0) else 1,
         shared_bytes=_SHARED_KIB.get(known, _LESS_SHARED_KIB) * 1024,
         static_shared_bytes=48 * 1024,
-        sector_bytes=32,
+        sector_bytes=SECTOR_BYTES,
     )
 
 

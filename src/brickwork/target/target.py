@@ -10,6 +10,10 @@ LEAST_TEAM = 4
 """Least of these that share an iteration out: of aligned rows they read two sectors of memory, of 32 bytes, at once."""
 SCHEDULERS = 4
 """Parts of a multiprocessor, each of which issues instructions of warps of its own."""
+FIRST_CACHE_BYTES = 128 << 10
+"""Bytes that a multiprocessor's first cache has at least."""
+SECTOR_BYTES = 32
+"""Least bytes of memory that a grid's machine reads or writes."""
 BLOCK_THREADS = 1024
 """Threads that a block of a grid has at most."""
 PROCESSOR_THREADS = 2048

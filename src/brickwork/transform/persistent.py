@@ -46,6 +46,7 @@ from brickwork.target.target import Target
 from brickwork.transform.guard import conjunction
 from brickwork.transform.iteration_bounds import Ranges
 from brickwork.transform.schedule.lockstep import with_barriers
+from brickwork.transform.schedule.long_sums import LONG
 from brickwork.transform.schedule.planner import has_fixed_bounds
 from brickwork.transform.schedule.shared_loops import are_short
 from brickwork.transform.scratch import with_variables
@@ -57,7 +58,7 @@ FEW_TERMS = 1 << 16
 would be; in a block it has no stores."""
 FEW_INSIDE = FEW_TERMS // 2
 """The same, of loops inside in all, where their length is known..."""
-LONGEST_INSIDE = 256
+LONGEST_INSIDE = LONG
 """...and one thread runs so many of them at most."""
 FEW_UNKNOWN = 2 * LONGEST_INSIDE
 """The same where there are loops inside whose length is not known."""

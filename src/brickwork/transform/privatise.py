@@ -56,10 +56,11 @@ from brickwork.ir.nodes import (
 from brickwork.ir.walk import blocks_in, children, rewrite, rewrite_statements, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
+from brickwork.target.matrix import ROOMY_REGISTERS
 
 LARGEST = 65536
 """Bytes that an iteration may have of its own, as for lists that a loop makes."""
-ROOM = 64
+ROOM = ROOMY_REGISTERS // 2
 """Elements that an iteration of a grid has room for, where a tensor's extents are not known."""
 PRIVATE_NUMBERS = 4_000_000
 """Numbers of the tensors made in here start from this."""

@@ -44,14 +44,13 @@ from brickwork.ir.walk import NodeType, assigned_symbols, rewrite, statements, w
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import Partition
-from brickwork.transform.schedule.planner import SHARE
+from brickwork.transform.schedule.planner import PIECES, SHARE
 from brickwork.transform.schedule.schedule import LANES_LIMIT, Schedule
 from brickwork.transform.scratch import Names, identity, names_of
 from brickwork.transform.split_reductions import nested
 from brickwork.transform.strips import computes_ahead
 from brickwork.transform.verbs.split import count_of
 
-PIECES = 32
 PER_ELEMENT = 4
 """Fewest updates for each element of the copies, which have to be begun and joined."""
 LANES = 8

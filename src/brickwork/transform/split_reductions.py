@@ -63,7 +63,7 @@ class Limits:
     joined: Role = Role.BLOCK
 
 
-THREADS = Limits(few=BUSY_THREADS // 2, least=64, enough=4 * BUSY_THREADS, most=4096)
+THREADS = Limits(few=BUSY_THREADS // 2, least=2 * WARP, enough=4 * BUSY_THREADS, most=4 * MOST_PIECES)
 """Of nests whose iterations are for a thread each."""
 DEEP = replace(THREADS, few=BUSY_THREADS // 8, least=DEEPEST)
 """Of such nests whose iterations accumulate in loops of loops."""

@@ -53,10 +53,15 @@ def versions_for_sizes(
         short, summed = _short(kernel, analysis, target, plain, rows), _summed(kernel, analysis, target, plain)
         for name, schedule, needed in (*short, *summed):
             yield Version(name, (*needed, *narrow_kernel(kernel, known)), schedule)
-    for name, find in ((SHARED, _shared), (TILES, _tiled)):
-        if (found := find(kernel, analysis, target, plain, known)) is not None:
-            yield Version(name, (*found[1], *narrow_kernel(kernel, known)), found[0])
-    if _is_easy(kernel, plain, known):
+        # Offsets fit 32 bits here, and data is aligned: else a thread of a tile has too few registers for addresses.
+        for name, find, conditions in (
+            (SHARED, shared_schedule, shared_conditions),
+            (TILES, tile_schedule, tile_conditions),
+        ):
+            schedule = find(kernel.body, analysis, target, plain)
+            if schedule is not None and (needed := conditions(kernel.body, schedule, target)):
+                others = conditions_of(kernel, analysis, target, schedule, known)
+                yield Version(name, (*needed, *others), schedule)
         flat = not any(build.is_constant(item, 0) for item in flat_conditions(kernel.body, analysis, plain))
         for name, schedule, needed in contraction_versions(kernel.body, analysis, target, flat=flat):
             others = conditions_of(kernel, analysis, target, schedule, known)
@@ -74,23 +79,6 @@ def conditions_of(
     return (*flat, *lane_conditions(kernel.body, analysis, schedule), *narrow)
 
 
-def _tiled(
-    kernel: Kernel, analysis: Analysis, target: Target, plain: Schedule, known: ArgumentFacts | None
-) -> tuple[Schedule, tuple[Expression, ...]] | None:
-    """Return the schedule with register tiles and what must hold for it, if there is one for a kernel of a grid.
-
-    Offsets are to fit 32 bits, and data to be aligned: otherwise a thread has too few registers for addresses.
-    """
-    if not _is_easy(kernel, plain, known):
-        return None
-    schedule = tile_schedule(kernel.body, analysis, target, plain)
-    needed = None if schedule is None else tile_conditions(kernel.body, schedule, target)
-    if schedule is None or needed is None:
-        return None
-    flat = flat_conditions(kernel.body, analysis, schedule)
-    return schedule, (*needed, *flat, *lane_conditions(kernel.body, analysis, schedule))
-
-
 def _summed(
     kernel: Kernel, analysis: Analysis, target: Target, plain: Schedule
 ) -> Iterator[tuple[str, Schedule, tuple[Expression, ...]]]:
@@ -103,20 +91,6 @@ def _summed(
         needed = None if schedule is None else sum_conditions(kernel.body, schedule, plain, target)
         if schedule is not None and needed is not None:
             yield name, schedule, (*needed, *lane_conditions(kernel.body, analysis, schedule))
-
-
-def _shared(
-    kernel: Kernel, analysis: Analysis, target: Target, plain: Schedule, known: ArgumentFacts | None
-) -> tuple[Schedule, tuple[Expression, ...]] | None:
-    """Return the schedule that shares work and what must hold for it, if a kernel of a grid has iterations that do."""
-    if not _is_easy(kernel, plain, known):
-        return None
-    schedule = shared_schedule(kernel.body, analysis, target, plain)
-    needed = None if schedule is None else shared_conditions(kernel.body, schedule, target)
-    if schedule is None or not needed:
-        return None
-    flat = flat_conditions(kernel.body, analysis, schedule)
-    return schedule, (*needed, *flat, *lane_conditions(kernel.body, analysis, schedule))
 
 
 def _short(

@@ -52,6 +52,7 @@ from brickwork.ir.nodes import (
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_blocks, rewrite_expressions, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
+from brickwork.target.target import FIRST_CACHE_BYTES, SECTOR_BYTES, WARP
 from brickwork.transform.autodiff.locations import with_locations
 from brickwork.transform.autodiff.step_lists import (
     digit,
@@ -69,10 +70,10 @@ from brickwork.transform.slopes import Item, dtype_of
 _STEPS = tuple(1 << bits for bits in range(6, 1, -1))
 """Of how many steps one may be kept: 64 to 4."""
 
-_NEAR = 4096
-"""Bytes of the steps in between: a block of 32 threads has them in the 128 KiB that a first cache has at least."""
+_NEAR = FIRST_CACHE_BYTES // WARP
+"""Bytes of the steps in between: a block of 32 threads has them in the first cache."""
 
-_FEW = 32
+_FEW = SECTOR_BYTES
 """Bytes of a step whose tape stays."""
 
 

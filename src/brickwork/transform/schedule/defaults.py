@@ -80,7 +80,7 @@ HEAVY_CHUNK = LIGHT_CHUNK // int(DEPTH_WEIGHT)
 """Iterations a chunk of a loop with inner loops."""
 APART_CHUNK = 2**19
 """Iterations a chunk of a loop that only moves elements apart: it waits for memory, so a second thread gains little."""
-FUNCTION_VECTORS = 2
+FUNCTION_VECTORS = ACCUMULATORS // 2
 """Vectors a lane set spans where functions of floats or random numbers are computed, to hide their latency."""
 
 

@@ -35,12 +35,11 @@ from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.guard import conjunction
 from brickwork.transform.schedule.panels import PanelNest, extreme, find_nest, total
+from brickwork.transform.schedule.planner import PIECES
 from brickwork.transform.schedule.schedule import Contract
 
 PADDING = 16
 """Elements between rows of a panel: rows do not lie at multiples of a page, which share few places of a cache."""
-TILES = 32
-"""Tiles that are enough to share out; where there are fewer they are made narrower."""
 ZERO = build.integer(0)
 
 
@@ -58,7 +57,9 @@ def pack(loop: For, shape: Contract, analysis: Analysis, numbers: Iterator[int])
     down = names.let(heads, "down", _at_least_one(_pieces(rows, build.integer(shape.height))))
     height = names.let(heads, "height", _whole(_at_least_one(_pieces(rows, down)), shape.down))
     others = _at_least_one(build.mul(down, total(nest.batch)))
-    wanted = build.apply("maximum", _pieces(columns, build.integer(shape.width)), _pieces(build.integer(TILES), others))
+    wanted = build.apply(
+        "maximum", _pieces(columns, build.integer(shape.width)), _pieces(build.integer(PIECES), others)
+    )
     wanted = build.apply("minimum", wanted, _pieces(columns, build.integer(shape.across)))
     width = names.let(heads, "width", _whole(_at_least_one(_pieces(columns, _at_least_one(wanted))), shape.across))
 

@@ -59,7 +59,7 @@ STAGED_BYTES = 1024
 """Bytes of a row of a packed factor: a strip of the other one, of as many terms, fits the nearest cache."""
 STRIPS = 12
 """Strips of rows in a tile: with them the second cache holds the packed factor of the rows."""
-WIDTH_BYTES = 2048
+WIDTH_BYTES = 2 * STAGED_BYTES
 """Bytes of a row of a tile's sums."""
 PANELS = "panels"
 """The version with panels."""

@@ -60,6 +60,8 @@ FEW = 8
 """Iterations of a loop that is known to have no more, for which lanes are too many."""
 NEIGHBOUR = 1 / 8
 """What a read costs in lanes, of which each reads the element after the one before."""
+PIECES = 32
+"""Pieces of work that are enough for a processor's threads, however many there are."""
 SHARE = 1 << 16
 """Least work of a thread's share, in units of `codegen/cost.py`."""
 DEPTH_WEIGHT = 16.0

@@ -32,7 +32,7 @@ from brickwork.transform.schedule.planner import JAMMED, trip_count
 from brickwork.transform.schedule.schedule import Schedule, Unroll, Verb, planned
 from brickwork.transform.schedule.tile import tile_of
 
-UNROLLED = 16
+UNROLLED = 2 * MOST_LANES
 """Iterations of an accumulating loop that are written out."""
 BYTES = frozenset({FLOAT16.size, FLOAT32.size})
 """Sizes of elements: larger ones would need more registers than a thread has, and of smaller ones a read has many."""
@@ -50,12 +50,13 @@ class Shape:
     threads: int = 4
 
 
-SLIDING = Shape(2, 16)
-"""Where neighbours read on where others began, more of them cost little."""
 SHARING = Shape(JAMMED, MOST_LANES)
+"""Where a loop around has iterations that share what they read."""
+SLIDING = Shape(SHARING.rows // 2, 2 * SHARING.lanes)
+"""Where neighbours read on where others began, more of them cost little."""
 ALONE = replace(SLIDING, rows=1)
 """Where no loop around has iterations that share what they read."""
-DEEPEST = 4
+DEEPEST = JAMMED
 """Iterations of a loop around the accumulating one that are a piece for a thread (`transform/split_reductions.py`)."""
 
 
