@@ -223,7 +223,7 @@ class GridPlanner(SharingPlanner):
     def access_cost(self, access: Access, vectors: set[Symbol]) -> float:
         """Return about how long neighbouring threads take for an access: each for its own where they set out apart."""
         scale = 2.0 if access.store else 1.0
-        cost = access_cost(access, vectors)
+        cost = access_cost(access, vectors, self.analysis.model)
         for loop, distance in setting_out(access, vectors):
             if distance is None or not distance.is_constant or self.lengths.comes_from_data(loop):
                 return scale
@@ -244,7 +244,8 @@ class GridPlanner(SharingPlanner):
     def nearness(self, access: Access, atom: IndexAtom) -> float:
         """Return what a read costs whose places remainders say, or that is one of a few in rows of literal places."""
         unit = access.tensor.type.neighbours
-        varying = [place for place, axis in enumerate(access.axes) if moves_with(axis.modular, atom)]
+        model = self.analysis.model
+        varying = [place for place, axis in enumerate(access.axes) if moves_with(axis.modular, atom, model)]
         if unit is None or len(varying) != 1:
             return 1.0
         if varying[0] != unit:
@@ -535,7 +536,7 @@ class GridPlanner(SharingPlanner):
     def updates_neighbours(self, loop: For, inside: Sequence[Access]) -> bool:
         """Whether iterations update neighbouring elements atomically, which a warp does at once for its threads."""
         verdicts = self.analysis.loops
-        stores = [item for item in inside if item.store and access_cost(item, {loop.index}) < 1]
+        stores = [item for item in inside if item.store and self.access_cost(item, {loop.index}) < 1]
         stores = [item for item in stores if varies_with(item, loop.index)]
         return any(item.tensor in verdicts[around.node.index].updates for item in stores for around in item.loops)
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import ClassVar
 
-from brickwork.analysis.polyhedral_model import Access, depth_of
+from brickwork.analysis.formula import atoms_of
+from brickwork.analysis.polyhedral_model import Access, Choice, Floor, Model, depth_of
 from brickwork.analysis.polynomial import Atom, IndexAtom, Polynomial, UnknownAtom, cofactor, number
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir.dtypes import value_dtype
@@ -210,13 +211,16 @@ def value_bytes(node: Load | Store) -> int:
     return value_dtype(dtype).size if dtype.is_float else dtype.size
 
 
-def access_cost(access: Access, vectors: set[Symbol]) -> float:
-    """Return about how long an access takes if these loops run in lanes; twice as long for a store."""
+def access_cost(access: Access, vectors: set[Symbol], model: Model | None = None) -> float:
+    """Return about how long an access takes if these loops run in lanes; twice as long for a store.
+
+    The model says of elements at which places they are read.
+    """
     atom = next((around.atom for around in access.loops if around.node.index in vectors), None)
     scale = 2.0 if access.store else 1.0
     if atom is None:
         return scale
-    varying = [place for place, axis in enumerate(access.axes) if moves_with(axis.modular, atom)]
+    varying = [place for place, axis in enumerate(access.axes) if moves_with(axis.modular, atom, model)]
     if not varying:
         return scale / 16
     if varying == [access.tensor.type.neighbours]:
@@ -268,13 +272,27 @@ def varies_with(access: Access, loop: Symbol) -> bool:
     return atom is not None and any(moves_with(axis.modular, atom) for axis in access.axes)
 
 
-def moves_with(value: Polynomial, index: IndexAtom) -> bool:
+def moves_with(value: Polynomial, index: IndexAtom, model: Model | None = None) -> bool:
     """Whether an index of an access depends on that of a loop."""
-    return any(_varies(atom, index) for atom in value.atoms())
+    return any(_varies(atom, index, model) for atom in value.atoms())
 
 
-def _varies(atom: Atom, index: IndexAtom) -> bool:
-    return atom == index or (not isinstance(atom, IndexAtom) and depth_of(atom) >= index.depth)
+def _varies(atom: Atom, index: IndexAtom, model: Model | None = None) -> bool:
+    """Whether an atom moves with a loop's index; an element that stays the same does so where its place does."""
+    if atom == index or isinstance(atom, IndexAtom) or depth_of(atom) < index.depth:
+        return atom == index
+    if model is None:
+        return True
+    if (element := model.elements.get(atom)) is not None:
+        return any(moves_with(place, index, model) for place in element.indices)
+    match model.origins.get(atom):
+        case Floor(dividend=dividend, divisor=divisor):
+            return moves_with(dividend, index, model) or moves_with(divisor, index, model)
+        case Choice(condition=condition, then=then, otherwise=otherwise):
+            asked = any(_varies(item, index, model) for item in atoms_of((condition,)))
+            return asked or moves_with(then, index, model) or moves_with(otherwise, index, model)
+        case None:
+            return True
 
 
 @legality
