@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from brickwork.analysis.definitions import Definitions
 from brickwork.ir.nodes import Apply, Assign, Constant, Expression, For, Load, Node, Symbol
 from brickwork.ir.walk import read_symbols, statements, walk
 from brickwork.legality import legality
@@ -24,6 +27,18 @@ def is_found(indices: tuple[Expression, ...], searched: frozenset[Symbol]) -> bo
     return any(
         isinstance(node, Load) or (isinstance(node, Expression) and node.dtype.is_float) for node in walk(indices)
     )
+
+
+@legality
+def known_outside(expressions: Iterable[Expression], known: Definitions) -> tuple[Expression, ...] | None:
+    """Return expressions in terms of what is known outside of loops, if none divides by what may be 0 there."""
+    values: list[Expression] = []
+    for each in expressions:
+        value = known.value(each)
+        if value is None or any(map(divides, walk(value))):
+            return None
+        values.append(value)
+    return tuple(values)
 
 
 @legality

@@ -219,6 +219,12 @@ def _apart(
 
 
 @legality
+def _stand_in_bounds(heads: Sequence[Statement], row: For) -> bool:
+    """Whether statements before a loop only assign variables that nothing but its bounds reads."""
+    read = read_symbols(row.body) | effects(heads).reads
+    return all(isinstance(item, Assign) and item.symbol not in read for item in heads)
+
+
 def _exchanged(kernel: Kernel, names: Names) -> Kernel:
     """Return a kernel with loops that can run at once around rows in order: else these are launches for each of them.
 
@@ -227,10 +233,8 @@ def _exchanged(kernel: Kernel, names: Names) -> Kernel:
 
     def joined(statement: Statement) -> Block:
         match statement:
-            case For(body=(*heads, For() as row)) if heads and all(isinstance(item, Assign) for item in heads):
+            case For(body=(*heads, For() as row)) if heads and _stand_in_bounds(heads, row):
                 values = {item.symbol: item.value for item in heads if isinstance(item, Assign)}
-                if read_symbols((*row.body, *values.values())) & values.keys():
-                    return (statement,)
                 return (replace(statement, body=(substitute(row, values),)),)
             case _:
                 return (statement,)

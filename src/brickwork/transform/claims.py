@@ -67,7 +67,7 @@ def _own(node: For, kernel: Kernel, scratch: frozenset[Tensor]) -> frozenset[Ten
     """Return the `scratch` tensors that nothing but a loop uses."""
     inside = Counter(item.tensor for item in accesses_in(node))
     all_of_it = Counter(item.tensor for item in accesses_in(kernel.body))
-    return frozenset(tensor for tensor in scratch if 0 < inside[tensor] == all_of_it[tensor])
+    return frozenset(tensor for tensor in scratch if inside[tensor] == all_of_it[tensor])
 
 
 def _race(node: For, analysis: Analysis, tensors: frozenset[Tensor]) -> Conflict | None:

@@ -53,8 +53,7 @@ def _is_inside(kernel: Kernel) -> bool:
         if isinstance(node, Load) and node.tensor != store.tensor
     }
     return not any(isinstance(node, Check) for node in found) and all(
-        number in added or (verdict.bound is Bound.PROVED and not verdict.guard)
-        for (number, _), verdict in analyse(kernel).bounds.items()
+        number in added or verdict.bound is Bound.PROVED for (number, _), verdict in analyse(kernel).bounds.items()
     )
 
 

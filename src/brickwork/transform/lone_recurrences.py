@@ -16,6 +16,7 @@ For grids (`split_recurrences.py`): running sums, places of what is kept (`if x[
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.carrying_loops import carrying_loops
@@ -94,7 +95,7 @@ def _is_linear(loop: For, states: set[Symbol]) -> bool:
     kept = without_dead((*without_stores((loop,)), *stores), {end for end, _ in ends})
     if not reads_as_before(kept, loop):
         return False
-    alone = next(node for node in kept if isinstance(node, For))
+    alone = cast("For", kept[0])
     items: frozenset[Item] = frozenset(states)
     return with_slopes(alone, items, names) is not None
 

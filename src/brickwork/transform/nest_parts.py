@@ -190,7 +190,7 @@ class NestCutter:
     def is_known(self, value: Expression, known: Collection[Symbol]) -> bool:
         """Whether a value is the same if it is computed again: what it reads is known, and stored into nowhere."""
         found = effects(value)
-        return not found.draws and found.reads <= frozenset(known) and not found.loads & self.changed
+        return found.reads <= frozenset(known) and not found.loads & self.changed
 
     def elements(self, place: Place, needless: frozenset[Symbol]) -> tuple[list[Expression], list[Expression]]:
         """Return the sizes of a tensor with an element for each iteration of some loops, and this one's indices.

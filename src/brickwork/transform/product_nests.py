@@ -235,9 +235,7 @@ def _product_nest(block: Block, known: Mapping[Symbol, Expression]) -> _ProductN
 def _partial(block: Block, values: Mapping[Symbol, Expression]) -> _ProductNest | None:
     """Return what a block adds to an element that adds up a sum of its own first: the terms of that."""
     match block:
-        case (Assign(symbol=symbol, value=Constant(value=0) as start), total, Store() as store) if (
-            symbol.dtype in SUMMED
-        ):
+        case (Assign(symbol=symbol, value=Constant(value=0) as start), total, Store() as store):
             values = {each: value for each, value in values.items() if each not in assigned_symbols(total)}
             summed, added = accumulation(substitute(total, values)), _added(store, values)
         case _:

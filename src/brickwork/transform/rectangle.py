@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from brickwork.analysis.contractions import find_contraction, grouped
 from brickwork.analysis.verdicts import Analysis
@@ -105,7 +105,8 @@ def _window(loop: For, analysis: Analysis, unknown: frozenset[Symbol], values: V
         for item in head:
             values = _after(item, values)
         found = _window(last, analysis, unknown, values)
-        if found is not last and isinstance(asked := found.body[0], If) and not effects(head).reads & inside.assigns:
+        if found is not last and not effects(head).reads & inside.assigns:
+            asked = cast("If", found.body[0])
             condition = build.apply("logical_and", own, asked.condition)
             both = replace(asked, condition=condition, then=(*head, *asked.then))
             return replace(loop, start=start, stop=stop, body=(replace(found, body=(both,)),))

@@ -97,12 +97,16 @@ def sum_nest(statement: Statement, fixed: Limits) -> SumNest | None:
         band.append(only)
         limits = within(limits, only)
         body = only.body
-    place = next((n for n, item in enumerate(body) if not isinstance(item, Assign)), len(body))
+    before: list[Assign] = []
+    for item in body:
+        if not isinstance(item, Assign):
+            break
+        before.append(item)
+    place = len(before)
     found = accumulation(body[place]) if band and place < len(body) else None
     if found is None:
         return None
     sums, symbol, term, masks = found
-    before = [item for item in body[:place] if isinstance(item, Assign)]
     if not sums or effects(masks).loads:
         return None
     for item in before:
@@ -149,9 +153,7 @@ def simplified(node: NodeType, limits: Limits, small: Limits) -> NodeType:
                 return divided(operator.name, linear(left), int(divisor), small)
             case Apply(operator=operator) if operator.name in {"add", "sub"} and limit_of(node, limits) is not None:
                 return linear(node).expression()
-            case Apply(operator=operator, operands=(left, right)) if (
-                operator.name in {"eq", "ge", "le", "lt", "gt"} and left.dtype is INT64
-            ):
+            case Apply(operator=operator, operands=(left, right)) if operator.name in {"eq", "ge", "le", "lt", "gt"}:
                 return build.apply(operator.name, left, right)
             case _:
                 return node

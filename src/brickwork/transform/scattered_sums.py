@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from brickwork.analysis.definitions import Definitions
-from brickwork.analysis.found_places import divides, is_found, searched
+from brickwork.analysis.found_places import divides, is_found, known_outside, searched
 from brickwork.analysis.scalars import NONE, live_after_loops, live_before
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
@@ -239,7 +239,7 @@ def _told(
     for step, block in zip(steps, blocks, strict=True):
         match step.into:
             case For(start=start, stop=stop):
-                ends = _values((start, stop), known)
+                ends = known_outside((start, stop), known)
                 if ends is None or effects(ends).loads:
                     return None
                 loops.append(replace(step.into, start=ends[0], stop=ends[1]))
@@ -252,16 +252,8 @@ def _told(
         known = known.inside(step.into)
         for statement in block:
             known = known.after(statement)
-    found = _values(place, known)
+    found = known_outside(place, known)
     return None if found is None else (found, tuple(loops), asked)
-
-
-@legality
-def _values(expressions: Sequence[Expression], known: Definitions) -> tuple[Expression, ...] | None:
-    """Return expressions in terms of what is known outside of loops, if none divides by what may be 0 there."""
-    found = [known.value(each) for each in expressions]
-    values = tuple(each for each in found if each is not None)
-    return values if len(values) == len(found) and not any(map(divides, walk(values))) else None
 
 
 def _moving(loops: Sequence[For], place: Sequence[Expression]) -> tuple[For, ...]:

@@ -267,7 +267,7 @@ class _Cutter(NestCutter):
         stay around it, and so do those that they go with.
         """
         found, kept = effects(block), {made.tensor for made in self.kept}
-        if found.draws or not found.stores <= kept or found.loads & self.changed:
+        if not found.stores <= kept or found.loads & self.changed:
             return frozenset()
         bounds = {loop.index: read_symbols((loop.start, loop.stop)) for loop in place.loops}
         needed = {*live_before(block, NONE)}

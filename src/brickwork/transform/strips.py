@@ -218,10 +218,9 @@ class _Cutter:
         It only assigns variables of its iteration, which nothing left has read by then, of what is known ahead.
         """
         found = effects(statement)
-        quiet = not (found.changes or found.declares or found.fails or found.leaves or found.draws or found.whiles)
         return (
-            quiet
-            and isinstance(statement, Assign | If | For)
+            found.simple
+            and not found.stores
             and not self.fails
             and not self.may_fail(statement)
             and not found.loads & self.changed
@@ -239,7 +238,7 @@ class _Cutter:
     def is_known(self, value: Expression) -> bool:
         """Whether a value can be computed ahead."""
         found = effects(value)
-        quiet = not (self.fails or found.draws or self.may_fail(value))
+        quiet = not (self.fails or self.may_fail(value))
         return quiet and not found.loads & self.changed and self.are_known(found.reads)
 
     @legality
@@ -277,7 +276,7 @@ class _Cutter:
         """Whether all that is computed in a loop can be kept: it has few iterations, and makes all of them."""
         counts = [trip_count(each) for each in (*around, loop)]
         quiet = not loop.claimed and not effects(loop.body).leaves
-        return quiet and all(counts) and prod(each or 0 for each in counts) <= LANES_LIMIT
+        return quiet and 0 < prod(each or 0 for each in counts) <= LANES_LIMIT
 
     # ------------------------------------------------------------ what is left
 

@@ -20,7 +20,7 @@ from dataclasses import replace
 from functools import reduce
 
 from brickwork.analysis.definitions import definitions_in
-from brickwork.analysis.found_places import divides, is_found, searched
+from brickwork.analysis.found_places import is_found, known_outside, searched
 from brickwork.analysis.scalars import NONE, live_before
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
@@ -134,9 +134,7 @@ def _outside(loop: For, place: Place, depth: int) -> tuple[Expression, ...] | No
         known = known.inside(step.into)
         for statement in before:
             known = known.after(statement)
-    indices = [known.value(index) for index in place.store.indices]
-    found = tuple(index for index in indices if index is not None)
-    return found if len(found) == len(indices) and not any(map(divides, walk(found))) else None
+    return known_outside(place.store.indices, known)
 
 
 def _depends(place: Place, added: Expression, loop: For, stored: frozenset[Tensor]) -> bool:

@@ -31,9 +31,9 @@ from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Apply, Assign, Block, Expression, For, If, Load, Node, Read, Statement, Symbol
 from brickwork.ir.walk import (
     assigned_symbols,
+    blocks_in,
     operands_of,
     rewrite,
-    rewrite_blocks,
     rewrite_statements,
     statements,
     substitute,
@@ -72,10 +72,8 @@ def _with_keys(block: Block, names: Names) -> Block:
 @legality
 def _keyed(loop: For) -> Iterator[Search]:
     """Yield a branch that compares what is made of a value, which it alone assigns in the loop, with the same of it."""
-    changing = assigned_symbols(loop.body) | {loop.index}
-    blocks: list[Block] = []
-    rewrite_blocks(loop.body, lambda block: blocks.append(block) or block)
-    for block in blocks:
+    changing = assigned_symbols(loop)
+    for block in _blocks(loop.body):
         values: dict[Symbol, Expression] = {}
         for item in block:
             if isinstance(item, Assign):
@@ -86,7 +84,7 @@ def _keyed(loop: For) -> Iterator[Search]:
                 continue
             for part, value, kept in _comparisons(item):
                 element, found = substitute(kept, values), substitute(value, values)
-                if isinstance(element, Read) or not effects(element).plain or value.dtype is BOOL:
+                if isinstance(element, Read) or not effects(element).plain:
                     continue
                 own = effects(element).reads & changing
                 for best in own:
@@ -98,6 +96,13 @@ def _keyed(loop: For) -> Iterator[Search]:
             values = {}
 
 
+def _blocks(block: Block) -> Iterator[Block]:
+    """Yield a block and all inside it."""
+    yield block
+    for statement in block:
+        yield from (inner for each in blocks_in(statement) for inner in _blocks(each))
+
+
 @legality
 def _given(loop: For, choice: If, best: Symbol) -> Expression | None:
     """Return what a branch gives a variable, if nothing else in the loop does, as it is where the branch is taken."""
@@ -105,7 +110,7 @@ def _given(loop: For, choice: If, best: Symbol) -> Expression | None:
     if sum(isinstance(node, Assign) and node.symbol == best for node in statements(loop.body)) != 1 or not given:
         return None
     asks, inside = effects(given), effects(choice.then)
-    return None if asks.draws or asks.reads & inside.assigns or asks.loads & inside.changes else given[0]
+    return None if asks.reads & inside.assigns or asks.loads & inside.changes else given[0]
 
 
 def _comparisons(choice: If) -> Iterator[Compared]:

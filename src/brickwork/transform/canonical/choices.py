@@ -161,7 +161,7 @@ def negated(condition: Expression) -> Expression:
         case Apply(operator=operator, operands=(left, right)) if operator.name in {"logical_and", "logical_or"}:
             other = "logical_or" if operator.name == "logical_and" else "logical_and"
             return build.apply(other, negated(left), negated(right))
-        case Apply(operator=operator, operands=(left, right)) if operator.name in OPPOSITE and left.dtype is INT64:
+        case Apply(operator=operator, operands=(left, right)) if left.dtype is INT64:
             return build.apply(OPPOSITE[operator.name], left, right)
         case Apply(operator=operator, operands=(operand,)) if operator.name == "logical_not":
             return operand

@@ -24,7 +24,6 @@ from typing import cast
 
 from brickwork.analysis.polynomial import SCALAR_LIMIT
 from brickwork.ir import build
-from brickwork.ir.dtypes import INT64
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Apply,
@@ -124,7 +123,7 @@ def _nest(loop: For, known: _Known, names: Names) -> tuple[For, Sequence[Express
     reader.block(loop.body, {loop.index: WHOLE})
     radices = _radices(reader.places, whole)
     asked = (*known.asked((whole, *reader.places, *reader.joins)),)
-    if not radices or any(build.is_constant(condition, 0) for condition in asked):
+    if not radices:
         return None
     if reader.undivided and not any(place.factors for place in reader.places):
         return None  # analyses know what literals divide, and lanes go across such digits
@@ -235,7 +234,7 @@ class _Known:
             case Constant(value=int(number)):
                 return number >= 0
             case Apply(operator=operator, operands=(left, Constant(value=int(number)))) if operator.name == "floordiv":
-                return number > 0 and self.is_natural(left)
+                return number >= 0 and self.is_natural(left)
             case Apply(operator=operator, operands=operands) if operator.name in {"add", "mul"}:
                 return all(map(self.is_natural, operands))
             case Apply(operator=operator, operands=operands) if operator.name == "maximum":
@@ -248,7 +247,7 @@ class _Known:
         """Whether an integer is computed of arguments and sizes alone, and can always be."""
         match value:
             case Read(symbol=symbol):
-                return symbol not in self.changing and symbol.dtype is INT64
+                return symbol not in self.changing
             case Size():
                 return True
             case Constant(value=int()):
