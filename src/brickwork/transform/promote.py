@@ -235,14 +235,14 @@ class _Promoter:
 
 @legality
 def reached(
-    block: Block, numbers: frozenset[int], changing: frozenset[Symbol | Tensor] = frozenset()
+    block: Block, numbers: frozenset[int], changing: frozenset[Symbol] = frozenset()
 ) -> tuple[Expression, ...] | None:
     """Return conditions under which a block runs one of some accesses, given by number, and else none of them.
 
     They are over what does not change in the block, or in what is around it: what is `changing`. Each is to be
     computed only where those before it hold. None: there are no such conditions.
     """
-    changing = changing | assigned_symbols(block) | effects(block).changes
+    changing = changing | assigned_symbols(block)
     ways: list[tuple[Expression, ...] | None] = []
     ends = False
     for statement in block:
@@ -257,19 +257,19 @@ def reached(
 
 @legality
 def _reached_in(
-    statement: Statement, numbers: frozenset[int], changing: frozenset[Symbol | Tensor]
+    statement: Statement, numbers: frozenset[int], changing: frozenset[Symbol]
 ) -> tuple[Expression, ...] | None:
     """Return the same for a statement with such an access."""
     match statement:
         case For(start=start, stop=stop, body=body):
             inner = reached(body, numbers, changing)
             condition = build.apply("lt", start, stop, loc=statement.loc)
-            if inner is None or _touches(condition, changing) or not effects(condition).plain:
+            if inner is None or not _stays(condition, changing):
                 return None
             return (condition, *inner)
         case If(condition=condition, then=then, otherwise=otherwise):
             inner = reached(then, numbers, changing)
-            if inner is None or _touches(condition, changing) or not effects(condition).plain:
+            if inner is None or not _stays(condition, changing):
                 return None
             return None if reads(otherwise, numbers) else (condition, *inner)
         case While():
@@ -278,9 +278,10 @@ def _reached_in(
             return ()
 
 
-def _touches(value: Expression, changing: frozenset[Symbol | Tensor]) -> bool:
-    """Whether an expression reads something that changes."""
-    return bool((effects(value).reads | effects(value).loads) & changing)
+@legality
+def _stays(condition: Expression, changing: frozenset[Symbol]) -> bool:
+    """Whether a condition reads neither elements nor variables that change."""
+    return effects(condition).plain and not effects(condition).reads & changing
 
 
 @legality
