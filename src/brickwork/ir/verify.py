@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import assert_never
+from typing import NoReturn, assert_never
 
 from brickwork.diagnostics.errors import InternalError
 from brickwork.diagnostics.location import NOWHERE, Location
@@ -63,6 +63,7 @@ from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
 
 ASSOCIATIVE = frozenset({"add", "mul", "minimum", "maximum"})
 """Operators of reductions."""
+_PYTHON_TYPES = {Kind.BOOL: bool, Kind.INT: int, Kind.UINT: int, Kind.FLOAT: float}
 RECORDED_VALUES = 8
 """How many values a failed check can record."""
 
@@ -105,7 +106,12 @@ def verify_kernel(kernel: Kernel) -> None:
 
 def _require(condition: bool, message: str, loc: Location) -> None:
     if not condition:
-        raise InternalError(f"{loc}: {message}")
+        _refuse(message, loc)
+
+
+def _refuse(message: str, loc: Location) -> NoReturn:
+    """Say what is wrong: of rules that are asked for each expression the text is made only then."""
+    raise InternalError(f"{loc}: {message}")
 
 
 def _unique_accesses(kernel: Kernel) -> None:
@@ -120,7 +126,8 @@ def _unique_accesses(kernel: Kernel) -> None:
         other = seen.setdefault(node.access, node)
         same_place = type(node) is type(other) and node.loc == other.loc
         same_place = same_place and (node.loc != NOWHERE or node.tensor == other.tensor)
-        _require(node == other or same_place, f"two accesses have the number {node.access}", node.loc)
+        if not same_place and node != other:
+            _refuse(f"two accesses have the number {node.access}", node.loc)
 
 
 def _unique_variables(block: Block, seen: dict[int, Symbol]) -> None:
@@ -147,7 +154,8 @@ def _unique_variables(block: Block, seen: dict[int, Symbol]) -> None:
 def _numbers(nodes: Iterable[Node], seen: dict[int, Symbol]) -> None:
     for symbol in assigned_symbols(nodes) | read_symbols(nodes):
         other = seen.setdefault(symbol.number, symbol)
-        _require(symbol == other, f"`{symbol.name}` has the number of `{other.name}`", NOWHERE)
+        if symbol is not other and symbol != other:
+            _refuse(f"`{symbol.name}` has the number of `{other.name}`", NOWHERE)
 
 
 class _Verifier:
@@ -165,13 +173,17 @@ class _Verifier:
 
     def expression(self, node: Expression, defined: set[Symbol], dtype: DType | None = None) -> None:
         """Check an expression, and that it has the type `dtype` if one is given."""
-        _require(node.dtype in VALUE_DTYPES, f"{node.dtype} is no type of a value", node.loc)
-        _require(dtype in {None, node.dtype}, f"{node.dtype} stands where {dtype} is needed", node.loc)
+        found = node.dtype
+        if found not in VALUE_DTYPES:
+            _refuse(f"{found} is no type of a value", node.loc)
+        if dtype is not None and found is not dtype and found != dtype:
+            _refuse(f"{found} stands where {dtype} is needed", node.loc)
         match node:
             case Constant():
                 self._constant(node)
             case Read():
-                _require(node.symbol in defined, f"`{node.symbol.name}` is read before it is assigned", node.loc)
+                if node.symbol not in defined:
+                    _refuse(f"`{node.symbol.name}` is read before it is assigned", node.loc)
             case Size():
                 self._tensor(node.tensor, node.loc)
                 _require(0 <= node.axis < node.tensor.type.rank, "no such axis", node.loc)
@@ -197,24 +209,29 @@ class _Verifier:
                 assert_never(node)
 
     def _constant(self, node: Constant) -> None:
-        kinds = {Kind.BOOL: bool, Kind.INT: int, Kind.UINT: int, Kind.FLOAT: float}
-        _require(type(node.value) is kinds[node.dtype.kind], f"{node.value!r} is no {node.dtype}", node.loc)
+        if type(node.value) is not _PYTHON_TYPES[node.dtype.kind]:
+            _refuse(f"{node.value!r} is no {node.dtype}", node.loc)
 
     def _apply(self, node: Apply, defined: set[Symbol]) -> None:
         operator, operands = node.operator, node.operands
-        _require(len(operands) == operator.arity, f"`{operator}` takes {operator.arity} operands", node.loc)
+        if len(operands) != operator.arity:
+            _refuse(f"`{operator}` takes {operator.arity} operands", node.loc)
         kind = operands[0].dtype
-        _require(kind in operator.operands, f"`{operator}` does not take {kind}", node.loc)
+        if kind not in operator.operands:
+            _refuse(f"`{operator}` does not take {kind}", node.loc)
         for operand in operands:
             self.expression(operand, defined, kind)
-        _require(node.dtype is result_dtype(operator, kind), f"`{operator}` does not give {node.dtype}", node.loc)
+        if node.dtype is not result_dtype(operator, kind):
+            _refuse(f"`{operator}` does not give {node.dtype}", node.loc)
 
     def _tensor(self, tensor: Tensor, loc: Location) -> None:
-        _require(tensor in self.tensors, f"the tensor `{tensor.name}` is not known here", loc)
+        if tensor not in self.tensors:
+            _refuse(f"the tensor `{tensor.name}` is not known here", loc)
 
     def _access(self, tensor: Tensor, indices: tuple[Expression, ...], defined: set[Symbol], loc: Location) -> None:
         self._tensor(tensor, loc)
-        _require(len(indices) == tensor.type.rank, f"`{tensor.name}` takes {tensor.type.rank} indices", loc)
+        if len(indices) != tensor.type.rank:
+            _refuse(f"`{tensor.name}` takes {tensor.type.rank} indices", loc)
         for index in indices:
             self.expression(index, defined, INT64)
 
