@@ -14,11 +14,10 @@ from brickwork.frontend.definition import Definition
 from brickwork.frontend.reference import python_function
 from brickwork.ir.interpret import run_program
 from brickwork.ir.signature import Signature
-from brickwork.ir.verify import verify_program
 from support.forms import SIZES, forms
 from support.kernels import SUITE, Case
 from support.pairs import in_turn
-from support.shared import define, lower
+from support.shared import define, lower, verify_program
 from support.sweep import sampled
 from support.tensors import LAYOUTS, argument_type, copy, to_memory, to_tensor
 

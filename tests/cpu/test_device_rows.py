@@ -4,14 +4,13 @@ import pytest
 import torch
 
 from brickwork.ir.nodes import For
-from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
 from brickwork.transform.row_updates import row_update
 from cpu.test_entry_cuda_emulated import rig_of
 from support import emulated
 from support.ptx import program_for_gpu
 from support.scheduling import GPU
-from support.shared import schedule_program
+from support.shared import schedule_program, verify_program
 
 
 def steps(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:

@@ -10,10 +10,9 @@ import torch
 from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import Program
 from brickwork.ir.signature import Signature
-from brickwork.ir.verify import verify_program
 from brickwork.transform.derivation import Derivation
 from brickwork.transform.derive import base_signature
-from support.shared import define, derive, lower
+from support.shared import define, derive, lower, verify_program
 from support.tensors import argument_type, to_memory, to_tensor
 
 

@@ -13,8 +13,7 @@ from brickwork.frontend.reference import python_function
 from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import Return
 from brickwork.ir.signature import Signature
-from brickwork.ir.verify import verify_program
-from support.shared import define, lower
+from support.shared import define, lower, verify_program
 from support.tensors import argument_type, to_memory, to_tensor
 
 

@@ -10,10 +10,9 @@ import torch
 from brickwork.ir.interpret import Argument, Memory, run_program
 from brickwork.ir.nodes import Kernel, Launch, Program, parameter_tensors
 from brickwork.ir.signature import Signature
-from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
 from brickwork.transform.derive import Backward
-from support.shared import define, derive, lower
+from support.shared import define, derive, lower, verify_program
 from support.tensors import argument_type, to_memory, to_tensor
 
 STEP = 1e-6

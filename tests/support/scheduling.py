@@ -8,7 +8,6 @@ from typing import cast
 from brickwork.ir.interpret import Memory, run_program
 from brickwork.ir.nodes import For, Kernel, Launch, Node, Program
 from brickwork.ir.signature import Signature
-from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import rewrite, walk
 from brickwork.target.cuda import cuda_target
 from brickwork.target.target import Target
@@ -16,7 +15,7 @@ from brickwork.transform.canonical.form import canonical
 from brickwork.transform.pipeline import schedule_kernel
 from brickwork.transform.privatise import scratch_of
 from support.lowering import Nested, argument_type, memory, nested, program_of
-from support.shared import define, lower, schedule_program
+from support.shared import define, lower, schedule_program, verify_program
 
 AVX2 = Target(name="cpu", identity="test", vector_bytes=32, vector_registers=16, vector_library="none")
 AVX512 = Target(name="cpu", identity="test", vector_bytes=64, vector_registers=32, vector_library="none")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from brickwork.frontend import definition
 from brickwork.frontend import lower as lowering
+from brickwork.ir import verify
 from brickwork.ir.nodes import Program
 from brickwork.transform import derive as derivation
 from brickwork.transform import pipeline
@@ -79,3 +80,4 @@ define = shared(definition.define)
 lower = shared(lowering.lower)
 derive = shared(derivation.derive)
 schedule_program = shared(pipeline.schedule_program)
+verify_program = shared(verify.verify_program)

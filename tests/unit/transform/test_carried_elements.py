@@ -8,11 +8,10 @@ import torch
 from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import If
 from brickwork.ir.signature import Signature
-from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
 from brickwork.target.cuda import cuda_target
 from brickwork.transform import split_recurrences
-from support.shared import define, lower, schedule_program
+from support.shared import define, lower, schedule_program, verify_program
 from support.tensors import argument_type, to_memory, to_tensor
 
 GPU = replace(cuda_target((9, 0)), threads=64, launch_ns=0)

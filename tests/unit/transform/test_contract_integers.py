@@ -7,13 +7,12 @@ import torch
 
 from brickwork.ir.nodes import Apply, Constant, For, Size
 from brickwork.ir.signature import Signature
-from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
 from brickwork.transform.pipeline import schedule_program
 from support.fuzz.check_contractions import few_rows
 from support.fuzz.execute import in_interpreter
 from support.scheduling import GPU
-from support.shared import define, lower
+from support.shared import define, lower, verify_program
 from support.tensors import argument_type
 
 Tensor = torch.Tensor

@@ -10,11 +10,10 @@ from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import Allocate, Draw, Expression, For, Load, Random, Role, Symbol, Tensor, TensorType
 from brickwork.ir.signature import Signature
-from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
 from brickwork.target.cuda import cuda_target
 from brickwork.transform.host_device_partition import Partition, in_order
-from support.shared import define, lower, schedule_program
+from support.shared import define, lower, schedule_program, verify_program
 from support.tensors import argument_type, to_memory, to_tensor
 
 

@@ -17,13 +17,12 @@ from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import Apply, Assign, For, If, Launch, Load, Program, Symbol, Tensor
 from brickwork.ir.signature import Signature
 from brickwork.ir.tensor_types import type_of
-from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import statements, walk
 from brickwork.target.cpu import host_target
 from brickwork.transform import iterations_apart
 from brickwork.transform.canonical.form import canonical
 from brickwork.transform.iterations_apart import with_iterations_apart
-from support.shared import define, lower
+from support.shared import define, lower, verify_program
 from support.tensors import argument_type, to_memory, to_tensor
 
 

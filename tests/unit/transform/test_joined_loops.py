@@ -15,7 +15,6 @@ from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, FLOAT32
 from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import Assign, Continue, For, If, Launch, Local, Store, Tensor, TensorType, While
-from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import rewrite, rewrite_statements, statements, walk
 from brickwork.target.cuda import cuda_target
 from brickwork.transform.canonical.form import canonical
@@ -23,7 +22,7 @@ from brickwork.transform.joined_loops import _apart, _holds, _meet, _Merge, join
 from support.gradients import derived
 from support.kernels_of_parts import APART, JOINED, nests, sums, three_in_one, under_conditions
 from support.lowering import program_of
-from support.shared import schedule_program
+from support.shared import schedule_program, verify_program
 from support.tensors import to_memory, to_tensor
 from support.written import let, load, op, store, symbol, when
 

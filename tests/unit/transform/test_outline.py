@@ -11,14 +11,13 @@ from brickwork.ir.nodes import If, Launch
 from brickwork.ir.parse import parse_program
 from brickwork.ir.signature import Signature
 from brickwork.ir.text import print_program
-from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
 from brickwork.target.cuda import cuda_target
 from brickwork.transform import outline
 from support.forms import SIZES, forms
 from support.kernels import SUITE
 from support.launches import OutsideError, as_launched
-from support.shared import define, lower, schedule_program
+from support.shared import define, lower, schedule_program, verify_program
 from support.sweep import sampled
 from support.tensors import LAYOUTS, argument_type, to_memory, to_tensor
 

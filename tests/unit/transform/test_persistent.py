@@ -10,11 +10,10 @@ from brickwork.frontend.reference import python_function
 from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import Apply, Constant, For, If, Launch, Role, Size, While
 from brickwork.ir.signature import Signature
-from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import statements
 from brickwork.target.cuda import cuda_target
 from brickwork.transform import persistent
-from support.shared import define, lower, schedule_program
+from support.shared import define, lower, schedule_program, verify_program
 from support.tensors import argument_type, to_memory, to_tensor
 
 GPU = cuda_target((9, 0))

@@ -7,11 +7,10 @@ from brickwork.ir.dtypes import INT64
 from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import Allocate, Constant, For, If, Launch, Role, Store
 from brickwork.ir.signature import Signature
-from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
 from brickwork.target.cuda import cuda_target
 from brickwork.transform import replicate_reductions
-from support.shared import define, lower, schedule_program
+from support.shared import define, lower, schedule_program, verify_program
 from support.tensors import argument_type, to_memory, to_tensor
 
 GPU = cuda_target((9, 0))

@@ -25,11 +25,10 @@ from brickwork.ir.nodes import (
     TensorType,
 )
 from brickwork.ir.signature import Signature
-from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import read_symbols, walk
 from brickwork.target.cuda import cuda_target
 from brickwork.transform.scratch_layout import Layout, layouts
-from support.shared import define, lower, schedule_program
+from support.shared import define, lower, schedule_program, verify_program
 from support.tensors import argument_type, to_memory, to_tensor
 
 GPU = cuda_target((9, 0))

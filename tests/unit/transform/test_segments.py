@@ -7,7 +7,6 @@ import torch
 
 from brickwork.ir.nodes import For, Launch, Role
 from brickwork.ir.signature import Signature
-from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
 from brickwork.transform.ascending import IN_ORDER
 from brickwork.transform.derivation import Backward
@@ -16,7 +15,7 @@ from brickwork.transform.pipeline import schedule_program
 from support.fuzz.check_contractions import few_rows
 from support.fuzz.execute import in_interpreter
 from support.scheduling import GPU
-from support.shared import define, derive, lower
+from support.shared import define, derive, lower, verify_program
 from support.tensors import argument_type
 
 Tensor = torch.Tensor

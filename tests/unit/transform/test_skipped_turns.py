@@ -9,11 +9,10 @@ from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import Assign, For, If, Load, Role, Symbol, Tensor, TensorType, While
 from brickwork.ir.signature import Signature
-from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import statements
 from brickwork.target.cuda import cuda_target
 from brickwork.transform.skipped_turns import with_skipped_turns
-from support.shared import define, lower, schedule_program
+from support.shared import define, lower, schedule_program, verify_program
 from support.tensors import argument_type, to_memory, to_tensor
 
 GPU = cuda_target((9, 0))

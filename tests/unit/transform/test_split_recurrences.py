@@ -8,13 +8,12 @@ import torch
 from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import For, If
 from brickwork.ir.signature import Signature
-from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
 from brickwork.target.cuda import cuda_target
 from brickwork.transform import split_recurrences
 from brickwork.transform.outline import is_nondeterministic
 from brickwork.transform.split_recurrences import chunk_version
-from support.shared import define, lower, schedule_program
+from support.shared import define, lower, schedule_program, verify_program
 from support.sweep import sampled
 from support.tensors import argument_type, to_memory, to_tensor
 

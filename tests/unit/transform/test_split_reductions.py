@@ -10,13 +10,12 @@ from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import Allocate, Apply, Constant, For, If, Launch, Reduction, Role, Size, Store, Symbol
 from brickwork.ir.operators import OPERATORS
 from brickwork.ir.signature import Signature
-from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import read_symbols, walk
 from brickwork.target.cuda import cuda_target
 from brickwork.transform import split_reductions
 from brickwork.transform.host_device_partition import Partition
 from brickwork.transform.outline import is_nondeterministic
-from support.shared import define, lower, schedule_program
+from support.shared import define, lower, schedule_program, verify_program
 from support.tensors import argument_type, to_memory, to_tensor
 
 GPU = cuda_target((9, 0))

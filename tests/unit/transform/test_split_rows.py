@@ -34,12 +34,11 @@ from brickwork.ir.nodes import (
     TensorType,
 )
 from brickwork.ir.signature import Signature
-from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
 from brickwork.transform import split_reductions, split_rows
 from brickwork.transform.scratch import names_of
 from support.scheduling import GPU
-from support.shared import define, lower, schedule_program
+from support.shared import define, lower, schedule_program, verify_program
 from support.tensors import argument_type, to_memory, to_tensor
 
 

@@ -17,14 +17,13 @@ from brickwork.ir.interpret import Memory, run_program
 from brickwork.ir.nodes import For, Launch, Program, Role
 from brickwork.ir.signature import Signature
 from brickwork.ir.text import print_program
-from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import statements, walk
 from brickwork.transform.canonical.form import canonical
 from brickwork.transform.schedule.text import Names
 from support import kernels, kernels_flow, kernels_models, kernels_searches
 from support.lowering import memory, nested, program_of
 from support.scheduling import AVX2
-from support.shared import define, schedule_program
+from support.shared import define, schedule_program, verify_program
 from support.shared import lower as lowered
 from support.suite import SUITE
 from support.tensors import argument_type

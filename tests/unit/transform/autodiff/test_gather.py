@@ -33,7 +33,6 @@ from brickwork.ir.nodes import (
     TensorType,
 )
 from brickwork.ir.signature import Signature
-from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import read_symbols, statements, walk
 from brickwork.target.cuda import cuda_target
 from brickwork.target.target import Target
@@ -46,7 +45,7 @@ from brickwork.transform.scratch import Names
 from support import scatters
 from support.lowering import memory, program_of, strides
 from support.random_scatters import Scatter
-from support.shared import define, derive, lower
+from support.shared import define, derive, lower, verify_program
 from support.sweep import sampled
 
 

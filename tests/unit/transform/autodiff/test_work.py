@@ -34,7 +34,6 @@ from brickwork.ir.nodes import (
     parameter_tensors,
 )
 from brickwork.ir.signature import Signature
-from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
 from brickwork.target.cpu import host_target
 from brickwork.transform import derive
@@ -43,7 +42,7 @@ from brickwork.transform.derivation import Backward, Derived
 from brickwork.transform.guard import guards
 from brickwork.transform.tensors import without_tensors
 from support.kernels_models import root_mean_square
-from support.shared import define, schedule_program
+from support.shared import define, schedule_program, verify_program
 from support.tensors import argument_type
 
 
