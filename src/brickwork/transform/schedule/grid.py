@@ -46,7 +46,7 @@ from brickwork.transform.schedule.planner import (
     Planner,
     access_cost,
     is_long_computation,
-    moves_with,
+    moved_axes,
     setting_out,
     trip_count,
     varies_with,
@@ -229,7 +229,7 @@ class GridPlanner(SharingPlanner):
                 return scale
             # Where limits say where they begin, neighbours do so at neighbours for the most part.
             atom = next(around.atom for around in access.loops if around.node is loop)
-            moved = [place for place, axis in enumerate(access.axes) if moves_with(axis.modular, atom)]
+            moved = moved_axes(access, atom)
             if moved != [access.tensor.type.neighbours]:
                 return scale
             step = access.axes[moved[0]].modular.factor((atom,)) * (distance.constant or 1)
@@ -244,8 +244,7 @@ class GridPlanner(SharingPlanner):
     def nearness(self, access: Access, atom: IndexAtom) -> float:
         """Return what a read costs whose places remainders say, or that is one of a few in rows of literal places."""
         unit = access.tensor.type.neighbours
-        model = self.analysis.model
-        varying = [place for place, axis in enumerate(access.axes) if moves_with(axis.modular, atom, model)]
+        varying = moved_axes(access, atom, self.analysis.model)
         if unit is None or len(varying) != 1:
             return 1.0
         if varying[0] != unit:

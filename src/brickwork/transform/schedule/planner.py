@@ -220,7 +220,7 @@ def access_cost(access: Access, vectors: set[Symbol], model: Model | None = None
     scale = 2.0 if access.store else 1.0
     if atom is None:
         return scale
-    varying = [place for place, axis in enumerate(access.axes) if moves_with(axis.modular, atom, model)]
+    varying = moved_axes(access, atom, model)
     if not varying:
         return scale / 16
     if varying == [access.tensor.type.neighbours]:
@@ -231,7 +231,7 @@ def access_cost(access: Access, vectors: set[Symbol], model: Model | None = None
 def is_apart(access: Access, loop: Symbol) -> bool:
     """Whether a loop's iterations access elements at no constant distance along memory."""
     atom = _atom(access, loop)
-    varying = [place for place, axis in enumerate(access.axes) if moves_with(axis.modular, atom)]
+    varying = moved_axes(access, atom)
     if varying != [access.tensor.type.neighbours]:
         return bool(varying)
     return not access.axes[varying[0]].modular.factor((atom,))
@@ -270,6 +270,11 @@ def varies_with(access: Access, loop: Symbol) -> bool:
     """Whether the element that is accessed depends on a loop's index."""
     atom = next((around.atom for around in access.loops if around.node.index == loop), None)
     return atom is not None and any(moves_with(axis.modular, atom) for axis in access.axes)
+
+
+def moved_axes(access: Access, index: IndexAtom, model: Model | None = None) -> list[int]:
+    """Return the axes along which an access moves with the index of a loop."""
+    return [place for place, axis in enumerate(access.axes) if moves_with(axis.modular, index, model)]
 
 
 def moves_with(value: Polynomial, index: IndexAtom, model: Model | None = None) -> bool:
