@@ -7,6 +7,7 @@ from itertools import product
 from math import nan
 
 import pytest
+import torch
 
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, FLOAT32, INT64
@@ -16,6 +17,7 @@ from brickwork.ir.walk import walk
 from brickwork.transform.canonical.best_values import with_best_values
 from brickwork.transform.scratch import names_of
 from support.lowering import memory
+from support.scheduling import same
 from support.written import check, kernel, let, load, loop, op, store, symbol, when
 
 X = Tensor("x", 0, TensorType(FLOAT32, 1, contiguous=True, unit_axis=0))
@@ -219,3 +221,18 @@ def test_elements_keep_their_numbers():
 
 def _loads(block):
     return [node for node in walk(block) if isinstance(node, Load)]
+
+
+def into_what_was_the_best(x: torch.Tensor, y: torch.Tensor, out: torch.Tensor) -> None:
+    k = 0
+    for i in range(x.shape[0]):
+        if x[i] > x[k]:
+            k = i
+        y[k] = y[k] - 3
+    out[0] = k
+
+
+def test_a_best_value_may_change_with_what_shares_its_memory() -> None:
+    given = memory([8.0, 0.0, 2.0, 6.0, 7.0, 6.0, 7.0])
+    (_, _, (found,)) = same(into_what_was_the_best, given, given, memory([0.0]), may_alias=True)
+    assert found == 6.0

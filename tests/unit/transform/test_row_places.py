@@ -215,3 +215,15 @@ def test_rows_that_follow_each_other_run_at_once_on_a_gpu():
     sizes = torch.empty(4096, 64, device="meta"), torch.empty(4096, 64, device="meta")
     said = scaled.explain(*sizes, torch.empty(33, dtype=torch.int64, device="meta"), device="sm_90")
     assert "kernel scaled_rows" in said or "scaled_rows_0" in said
+
+
+def into_its_own_ends(ends: Tensor, y: Tensor) -> None:
+    for b in range(ends.shape[0] - 1):
+        for s in range(ends[b + 1] - ends[b]):
+            y[ends[b] + s] = y[ends[b] + s] + 1
+
+
+def test_ends_that_may_change_are_read_again():
+    given = memory([2, 3, 4, 2, 4, 0, 6, 5, 4], INT64)
+    same(into_its_own_ends, given, given, may_alias=True)
+    same(into_its_own_ends, given, memory([2, 3, 4, 2, 4, 0, 6, 5, 4], INT64))

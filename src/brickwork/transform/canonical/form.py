@@ -65,8 +65,10 @@ def canonical_kernel(kernel: Kernel, names: Names, named: Collection[str] = ()) 
     body = kernel.body
     if any(isinstance(node, Assign | Break) for node in statements(body)):
         body = propagate_copies(without_carried_copies(with_nested_conditions(coalesce(body))))
-        body = with_ends(with_best_values(body, names))
-        body = without_dead_assignments(propagate_copies(over_places(count(body, names), names)))
+        # Elements that are remembered may change with tensors that share memory with theirs.
+        body = count(with_ends(body if kernel.may_alias else with_best_values(body, names)), names)
+        body = body if kernel.may_alias else over_places(body, names)
+        body = without_dead_assignments(propagate_copies(body))
     body = with_own_ranges(fold_indices(without_choices(without_sure_checks(body))), names)
     nests = nests_of_digits(body, kernel.facts, names, named)
     if nests != body:
