@@ -166,6 +166,8 @@ def _values(item: TensorArgument, count: int) -> list[Any]:
     floating = item.dtype.startswith(("float", "bfloat"))
     low = 0 if item.dtype.startswith(("uint", "bool")) else -4
     small = [source.randint(low, 4) for _ in range(count)]
+    if floating:
+        small = [-0.0 if value == 0 and place % 2 else value for place, value in enumerate(small)]
     match item.data:
         case "zeros":
             return [0] * count

@@ -385,14 +385,17 @@ def _without_place(words: str) -> str:
     return _PLACE.sub("", words)
 
 
-def _same(one: torch.Tensor, other: torch.Tensor, close: float = 0.0) -> bool:
+def _same(one: torch.Tensor, other: torch.Tensor, close: float = 0.0, *, signs: bool = True) -> bool:
+    """Whether two tensors are the same; `signs`: also those of zeros, in which formulas of complex numbers differ."""
     if one.shape != other.shape or one.dtype != other.dtype:
         return False
     if one.is_complex():
-        return _same(torch.view_as_real(one), torch.view_as_real(other), close)
+        return _same(torch.view_as_real(one), torch.view_as_real(other), close, signs=False)
     left, right = one.double(), other.double()
     if not one.dtype.is_floating_point:
         return torch.equal(one, other)
+    if signs and not close and bool(((left == 0) & (right == 0) & (left.signbit() != right.signbit())).any()):
+        return False
     near = (left - right).abs() <= close * (1 + left.abs())
     return bool(((left == right) | near | (left.isnan() & right.isnan())).all())
 

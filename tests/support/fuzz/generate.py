@@ -17,6 +17,7 @@ from support.fuzz.complex_programs import complex_case
 from support.fuzz.kept_values import keep_values
 from support.fuzz.lengths import of_lengths
 from support.fuzz.objects import Objects, use_objects
+from support.fuzz.passes import use_passes
 from support.fuzz.patterns import pattern
 from support.fuzz.phrases import HELPERS, Phrases
 from support.fuzz.row_functions import use_row_functions
@@ -76,9 +77,12 @@ def case_of_seed(seed: int) -> Case:
     both = result is not None and scope.chance(0.3)
     keep_values(writer, seed)
     use_row_functions(writer, seed)
+    rows = use_passes(writer, seed)
     spaces = use_spaces(writer, seed)
     objects = use_objects(writer, seed)
-    source_text = spaces + _with_pairs(_source(scope, writer.lines, objects, result, both=both, whole=whole), seed)
+    source_text = (
+        spaces + rows + _with_pairs(_source(scope, writer.lines, objects, result, both=both, whole=whole), seed)
+    )
     return Case(source_text, (*arguments, *numbers, *objects.arguments, *last), seed)
 
 

@@ -15,6 +15,8 @@ from support.fuzz.patterns import element, over
 from support.fuzz.scope import Array, Whole
 from support.fuzz.writer import Head, Writer
 
+UNORDERED = ("bool", "uint16", "uint32", "uint64")
+"""What torch cannot compare, or take the remainder of."""
 ROUGH = ("torch.softmax({0}, 0)", "torch.log_softmax({0}, -1)", "torch.exp({0} - {0}.max())", "({0} - {0}.mean()) / 2")
 """Formulas of rows that are rounded."""
 FORMULAS = ("{0} * 2 - 1", "torch.where({0} > 0, {0}, 1)", "({0} > 1) * {0}", "({0} - 1).abs()", "-{0} + {0}[0]")
@@ -40,7 +42,7 @@ def use_row_functions(writer: Writer, seed: int) -> None:
     scope = writer.scope
     own = random.Random(f"row functions {seed}")
     written = [array for array in scope.arrays if array.written and array.sizes]
-    sources = [array for array in scope.arrays if len(array.sizes) == 2 and array.dtype != "bool"]
+    sources = [array for array in scope.arrays if len(array.sizes) == 2 and array.dtype not in UNORDERED]
     if own.random() > 0.12 or not sources or not written:
         return
     scope.random = own
