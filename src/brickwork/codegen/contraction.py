@@ -29,8 +29,9 @@ from brickwork.ir.dtypes import FLOAT32, FLOAT64, INT64
 from brickwork.ir.nodes import Assign, Block, Constant, Expression, For, Reduction, Role, Symbol
 from brickwork.ir.operators import OPERATORS
 from brickwork.legality import hazard
+from brickwork.transform.schedule.grid import MOST_LANES
 
-_LANES = 8
+_LANES = MOST_LANES
 """Neighbouring columns of which a thread runs the statements after the sum."""
 
 

@@ -31,7 +31,7 @@ STEPS_EACH = UNROLLED
 """Steps of a loop that a thread takes one after the other where there are enough threads for all of the grid."""
 UNKNOWN_STEPS = STEPS_EACH * WARP
 """Steps taken for a loop whose length is known on the device only: a warp each, where there are many such loops."""
-COLUMNS_EACH = 16
+COLUMNS_EACH = 2 * STEPS_EACH
 """Most steps of a row that a thread takes."""
 FEW_COLUMNS = COLUMNS_EACH // 4
 """Rows of so few steps are for one thread each."""

@@ -67,7 +67,7 @@ THREADS = Limits(few=BUSY_THREADS // 2, least=2 * WARP, enough=4 * BUSY_THREADS,
 """Of nests whose iterations are for a thread each."""
 DEEP = replace(THREADS, few=BUSY_THREADS // 8, least=DEEPEST)
 """Of such nests whose iterations accumulate in loops of loops."""
-TILES = replace(DEEP, few=BUSY_THREADS, enough=2 * BUSY_THREADS, most=64, joined=Role.PARALLEL)
+TILES = replace(DEEP, few=BUSY_THREADS, enough=2 * BUSY_THREADS, most=2 * WARP, joined=Role.PARALLEL)
 """Of nests with register tiles that do: they are many, but of unequal length, and each is as long as several others."""
 TOGETHER = replace(TILES, few=DEEP.few, least=THREADS.least)
 """Of nests whose threads have iterations of an outer loop together, and accumulate in one loop."""

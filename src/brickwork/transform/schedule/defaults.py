@@ -38,6 +38,7 @@ from brickwork.transform.schedule.lengths import lengths_in
 from brickwork.transform.schedule.planner import (
     DEPTH_WEIGHT,
     JAMMED,
+    SHARE,
     Planner,
     access_cost,
     drifts,
@@ -78,7 +79,7 @@ LIGHT_CHUNK = 4096
 """Iterations a chunk of a loop without inner loops."""
 HEAVY_CHUNK = LIGHT_CHUNK // int(DEPTH_WEIGHT)
 """Iterations a chunk of a loop with inner loops."""
-APART_CHUNK = 2**19
+APART_CHUNK = 8 * SHARE
 """Iterations a chunk of a loop that only moves elements apart: it waits for memory, so a second thread gains little."""
 FUNCTION_VECTORS = ACCUMULATORS // 2
 """Vectors a lane set spans where functions of floats or random numbers are computed, to hide their latency."""

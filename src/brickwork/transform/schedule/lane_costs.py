@@ -32,10 +32,10 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, statements, straight, walk
 from brickwork.target.cycles import APART, AT_ONCE, DIVISION, MASK
-from brickwork.transform.schedule.planner import is_apart, is_long_computation, is_strided, trip_count
+from brickwork.transform.schedule.planner import DEPTH_WEIGHT, is_apart, is_long_computation, is_strided, trip_count
 from brickwork.transform.schedule.recurrence import chain, is_division
 
-ALONG = 64.0
+ALONG = 4 * DEPTH_WEIGHT
 """Iterations that a loop is taken to have that goes along an axis, beside those of literal lengths.
 
 A row counts for more than six logarithms after it, of 39 cycles each. With 16, counts along rows of 1000 got lanes,

@@ -55,8 +55,6 @@ LONG_OPERATORS = frozenset(
     | {"sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "gamma", "lgamma", "atan2", "hypot"}
 )
 """The operators that take many instructions."""
-MOST_LEAN = 2
-"""How far bounds may move from one iteration of an outer loop to the next, where such iterations run together."""
 FEW = 8
 """Iterations of a loop that is known to have no more, for which lanes are too many."""
 NEIGHBOUR = 1 / 8
@@ -69,6 +67,8 @@ DEPTH_WEIGHT = 16.0
 """How often an inner loop is taken to run, also for the work of a nest where only data tell."""
 JAMMED = 4
 """Iterations of an outer loop that run together, sharing what they read or its lines; chosen, not measured."""
+MOST_LEAN = JAMMED // 2
+"""How far bounds may move from one iteration of an outer loop to the next, where such iterations run together."""
 LARGE_BODY = 400
 """Nodes of a body that is too large to be written out more than once; chosen, not measured."""
 

@@ -54,7 +54,7 @@ SHARING = Shape(JAMMED, MOST_LANES)
 """Where a loop around has iterations that share what they read."""
 SLIDING = Shape(SHARING.rows // 2, 2 * SHARING.lanes)
 """Where neighbours read on where others began, more of them cost little."""
-ALONE = replace(SLIDING, rows=1)
+ALONE = replace(SLIDING, rows=SLIDING.rows // 2)
 """Where no loop around has iterations that share what they read."""
 DEEPEST = JAMMED
 """Iterations of a loop around the accumulating one that are a piece for a thread (`transform/split_reductions.py`)."""
