@@ -15,7 +15,7 @@ from brickwork.codegen.wide_loads import begins_at_chunk
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.nodes import Role, Tensor, TensorType
-from brickwork.transform import privatise, promote, residues, unswitch
+from brickwork.transform import privatise, promote, residues, separate_sums, unswitch
 from brickwork.transform.host_scalars import _is_of_scalars
 from brickwork.transform.interior import _may_be_cut
 from brickwork.transform.privatise import OwnerFinder
@@ -219,6 +219,25 @@ def test_a_value_is_the_same_that_is_known_and_of_nothing_inside():
     assert not same(build.read(I))
     assert not same(build.read(N), known=False)
     assert not same(build.read(N), acts=True)
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "block", "needless"),
+    [
+        (0, N, let(S, load(Y, I)), (J,)),
+        (0, N, let(S, load(Y, J)), (I,)),
+        (I, N, let(S, load(Y, 0)), ()),
+        (0, I, let(S, load(Y, 0)), ()),
+        (0, N, let(S, load(Y, M)), ()),
+        (0, N, let(S, load(X, 0)), ()),
+        (0, N, store(Y, (0,), ONE), ()),
+    ],
+)
+def test_a_block_goes_with_the_loops_that_it_and_their_bounds_read(start, stop, block, needless):
+    known = SimpleNamespace(fixed=frozenset((N,)))
+    cutter = SimpleNamespace(kept=[], changed=frozenset((X,)), known=known)
+    place = SimpleNamespace(loops=(loop(I, 0, N), loop(J, start, stop)))
+    assert separate_sums._Cutter.needless(cutter, (block,), place) == {*needless}
 
 
 # ---------------------------------------------------------------- remainders

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import product
 from typing import TypeAlias
 
 from brickwork.analysis.searches import MIRRORED, same
@@ -137,14 +138,17 @@ def _kept(loop: For, names: Names) -> Block:
 @legality
 def _sought(loop: For, choice: If, values: Mapping[Symbol, Expression], names: Names) -> Iterator[Block]:
     """Yield a loop that keeps the value which a branch compares with another one, at the place that it notes."""
-    index, changing = build.read(loop.index), assigned_symbols(loop.body) | {loop.index}
+    index, changing = build.read(loop.index), assigned_symbols(loop)
     noted = [item.symbol for item in choice.then if isinstance(item, Assign) and item.value == index]
-    for part, value, kept in _comparisons(choice):
+    for (part, value, kept), at in product(_comparisons(choice), noted):
         element, found = substitute(kept, values), substitute(value, values)
         asks = effects(element)
-        own = asks.reads & changing
-        at = next((item for item in noted if {*own} == {item}), None)
-        if at is None or value.dtype is BOOL or asks.loads & effects(loop.body).changes or not asks.loads:
+        if (
+            asks.reads & changing != {at}
+            or value.dtype is BOOL
+            or asks.loads & effects(loop.body).changes
+            or not asks.loads
+        ):
             continue
         alone = sum(isinstance(node, Assign) and node.symbol == at for node in statements(loop.body)) == 1
         if alone and same(_as_written(substitute(element, {at: index})), _as_written(found)):
