@@ -144,7 +144,7 @@ def _sought(loop: For, choice: If, values: Mapping[Symbol, Expression], names: N
         element, found = substitute(kept, values), substitute(value, values)
         asks = effects(element)
         if (
-            asks.reads & changing != {at}
+            asks.reads & changing != frozenset((at,))
             or value.dtype is BOOL
             or asks.loads & effects(loop.body).changes
             or not asks.loads
