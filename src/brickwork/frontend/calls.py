@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import binary, meet
 from brickwork.frontend.captured_operands import limits_of
-from brickwork.frontend.environment import OF_TYPES
+from brickwork.frontend.environment import MADE_ROWS, OF_TYPES
 from brickwork.frontend.indexing import scalar, size_of
 from brickwork.frontend.lowering_state import State, describe, truth
+from brickwork.frontend.made_rows import made_row
 from brickwork.frontend.random_sites import SPREAD, SPREAD_BITS, Path
 from brickwork.frontend.rows import row_of_list
 from brickwork.frontend.rules import SUPPORTED, error
@@ -49,6 +50,8 @@ def call(state: State, name: str, arguments: Sequence[Operand], site: Path, loc:
             return state.tensor_of_items(state, arguments[0], loc)
         case "brickwork" if function == "row_of":
             return row_of_list(state, arguments[0], loc)
+        case "brickwork" if function in MADE_ROWS:
+            return made_row(state, function, arguments, loc)
         case "torch" if name in OF_TYPES:
             return limits_of(name, arguments[0] if len(arguments) == 1 else None, loc)
         case "torch" if name in FUNCTIONS:

@@ -158,7 +158,7 @@ def filled(state: State, copied: Copied, known: Copies) -> Copies:
             before, whole = known.get(slab.tensor, {}), is_all(slab)
             found = {owner: replace(copy, whole=copy.whole and whole) for owner, copy in before.items()}
         else:
-            found = {slab.tensor: _Copy(source, copied.loc)}
+            found = {slab.tensor: _Copy(source, copied.loc, whole=not slab.anywhere)}
     return {**known, copied.array: found}
 
 

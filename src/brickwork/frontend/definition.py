@@ -15,10 +15,11 @@ from typing import Literal, TypeAlias
 from brickwork.diagnostics.diagnostic import Diagnostic, in_order
 from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location, in_any_session
+from brickwork.frontend import made_row_forms
 from brickwork.frontend.aliases import follow
 from brickwork.frontend.check import find_helpers, inner_returns, refusals, uncompiled_calls
 from brickwork.frontend.early_returns import with_early_returns
-from brickwork.frontend.element_methods import store_updates, with_functions
+from brickwork.frontend.element_methods import asks_for_functions, store_updates, with_functions, with_functions_where
 from brickwork.frontend.environment import (
     ALLOCATIONS,
     DRAWS,
@@ -143,9 +144,9 @@ def define(function: Callable[..., object], kinds: Kinds = ()) -> Definition:
     lists = frozenset(item.name for item in parameters if item.kind == "list[tensor]")
     store_updates(source, tensors)
     arrays = list_names(source.node, source.captured, source.local, stored_names(source, helpers))
-    splitter = Splitter(source, tensors, lists, arrays, values)
+    splitter, plain = Splitter(source, tensors, lists, arrays, values), source
     split = splitter.split()
-    if split.reason:
+    if split.reason or asks_for_functions(source):
         splitter, split = _spelled_out(splitter, split, helpers, (tensors, lists, arrays, values))
         source, (helpers, values, _) = splitter.source, find_helpers(splitter.source)
     wrong.extend(splitter.without_formula())
@@ -154,8 +155,8 @@ def define(function: Callable[..., object], kinds: Kinds = ()) -> Definition:
     in_python: tuple[Diagnostic, ...] = ()
     if reason:
         make = partial(PythonSplitter, tensors=tensors, lists=lists, helpers=helpers, reason=reason, values=values)
-        splitter, split = _python_split(source, make)
-        source = splitter.source
+        splitter, split = _python_split(with_functions_where(plain, make), make)
+        source, (helpers, values, _) = splitter.source, find_helpers(splitter.source)
         flow = follow(source, helpers, split.lifted)
         mutated = flow.mutated & (tensors | lists)
         wrong.extend((*splitter.wrong(split), *flow.wrong))
@@ -182,7 +183,7 @@ def define(function: Callable[..., object], kinds: Kinds = ()) -> Definition:
         helpers=helpers,
         values=values,
         split=split,
-        reads_default_dtype=not reason and reads_default_dtype(source, split),
+        reads_default_dtype=not reason and reads_default_dtype(source, split, helpers),
         rates=rates(source, parameters),
         given=given,
         in_python=in_python,
@@ -239,7 +240,9 @@ def _spelled_out(
     return splitter, split
 
 
-def reads_default_dtype(source: SourceFunction, split: Split) -> bool:
+def reads_default_dtype(
+    source: SourceFunction, split: Split, helpers: Mapping[types.FunctionType, SourceFunction]
+) -> bool:
     """Return whether a function makes tensors without naming their dtype, or may return numbers as tensors."""
     local = source.local
 
@@ -260,7 +263,17 @@ def reads_default_dtype(source: SourceFunction, split: Split) -> bool:
 
     tensors = split.tensors - split.device - split.arrays
     returned = (item for node in returns_of(source) for item in result_expressions(node))
-    return not all(map(is_tensor, returned)) or any(map(is_unnamed, all_nodes(source.node)))
+    is_read = not all(map(is_tensor, returned)) or any(map(is_unnamed, all_nodes(source.node)))
+    return is_read or _makes_rows((source, *helpers.values()))
+
+
+def _makes_rows(sources: Iterable[SourceFunction]) -> bool:
+    """Return whether loops make rows, which may be of the default dtype."""
+    return any(
+        isinstance(node, ast.Name) and node.id in made_row_forms.NAMES
+        for each in sources
+        for node in all_nodes(each.node)
+    )
 
 
 def draws(sources: Iterable[SourceFunction]) -> bool:

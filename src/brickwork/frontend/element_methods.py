@@ -13,18 +13,22 @@ import ast
 import copy
 import sys
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
+from brickwork.frontend import made_row_forms
 from brickwork.frontend.environment import ALLOCATIONS, MISSING, NEW_METHODS, intrinsic, resolve
 from brickwork.frontend.lift import Splitter
-from brickwork.frontend.row_calls import COPY, MEANINGS, PAIRS, ROOT, is_of_row, row_call
+from brickwork.frontend.made_row_forms import CONVERTING, is_made, turned, varying_names, without_none
+from brickwork.frontend.row_calls import COPY, MEANINGS, PAIRS, ROOT, is_of_row, parts_call, row_call
 from brickwork.frontend.row_forms import (
+    AXES,
     REDUCED,
     computed_rows,
     goes_along,
     is_inlined,
+    is_literal,
     is_slice,
     parameters_of,
     slices_of,
@@ -33,6 +37,9 @@ from brickwork.frontend.source import SourceFunction
 from brickwork.frontend.stores import root
 from brickwork.frontend.syntax import all_nodes
 from brickwork.language.math import is_pointwise
+
+if TYPE_CHECKING:
+    from brickwork.frontend.lift_python import PythonSplitter
 
 
 def with_functions(splitter: Splitter) -> SourceFunction | None:
@@ -44,23 +51,85 @@ def with_functions(splitter: Splitter) -> SourceFunction | None:
     node = copy.deepcopy(source.node)
     for loop in [item for item in ast.walk(node) if isinstance(item, ast.For | ast.While)]:
         loop.body = [calls.visit(item) for item in loop.body]
-    if not calls.found:
+    if not calls.found or not calls.are_compiled(node):
         return None
     ast.fix_missing_locations(node)
-    return replace(source, node=node, captured={"torch": torch, **MEANINGS, **source.captured})
+    return replace(
+        source, node=node, captured={"torch": torch, **MEANINGS, **made_row_forms.MEANINGS, **source.captured}
+    )
+
+
+def with_functions_where(source: SourceFunction, make: Callable[[SourceFunction], PythonSplitter]) -> SourceFunction:
+    """Return a function whose host part runs in Python, with such calls in the statements that are compiled then."""
+    splitter = make(source)
+    splitter.split()
+    spelled = with_functions(splitter)
+    if spelled is None:
+        return source
+    lifted = make(spelled).split().lifted
+    node = copy.copy(source.node)
+    node.body = _mixed(source.node.body, spelled.node.body, lifted)
+    mixed = replace(spelled, node=node)
+    lifted = make(mixed).split().lifted
+    compiled = {id(item) for each in all_nodes(node) if id(each) in lifted for item in all_nodes(each)}
+    left = (item for item in all_nodes(node) if isinstance(item, ast.Name) and id(item) not in compiled)
+    names = {*MEANINGS, *made_row_forms.MEANINGS}
+    return source if any(item.id in names for item in left) else mixed
+
+
+def _mixed(before: Sequence[ast.stmt], after: Sequence[ast.stmt], lifted: Container[int]) -> list[ast.stmt]:
+    """Return statements with those that are lifted as they are spelled."""
+    found: list[ast.stmt] = []
+    for old, new in zip(before, after, strict=True):
+        if id(new) in lifted:
+            found.append(new)
+        elif isinstance(old, ast.If | ast.For | ast.While) and isinstance(new, ast.If | ast.For | ast.While):
+            made = copy.copy(old)
+            made.body, made.orelse = _mixed(old.body, new.body, lifted), _mixed(old.orelse, new.orelse, lifted)
+            found.append(made)
+        else:
+            found.append(old)
+    return found
 
 
 def with_row_calls(source: SourceFunction, classes: Iterable[type]) -> SourceFunction:
     """Return a helper with torch's functions of rows as loops compile them; names of methods of `classes` stay."""
     named = {item.func.attr for item in all_nodes(source.node) if isinstance(item, ast.Call) and _has_name(item.func)}
     named = {name for name in named if not any(hasattr(kind, name) for kind in classes)}
-    if not any(is_of_row(name, pair=pair) for name in named for pair in (False, True)):
+    of_rows = any(is_of_row(name, pair=pair) or is_made(name) for name in named for pair in (False, True))
+    of_rows = of_rows or not named.isdisjoint({"chunk", "split", *CONVERTING})
+    if not of_rows and not any(map(_has_axes, all_nodes(source.node))):
         return source
     calls = _RowCalls(Splitter(source, (), inside=True), parameters_of(source.node))
     node = copy.deepcopy(source.node)
     node.body = [calls.visit(item) for item in node.body]
+    if not calls.found or not calls.are_compiled(node):
+        return source
     ast.fix_missing_locations(node)
-    return replace(source, node=node, captured={**MEANINGS, **source.captured}) if calls.found else source
+    known = {"torch": sys.modules["torch"], **MEANINGS, **made_row_forms.MEANINGS}
+    return replace(source, node=node, captured={**known, **source.captured})
+
+
+def asks_for_functions(source: SourceFunction) -> bool:
+    """Return whether loops may have calls that are compiled only as such functions, though nothing needs Python."""
+    loops = (node for node in all_nodes(source.node) if isinstance(node, ast.For | ast.While))
+    return any(_has_axes(item) or _may_be_of_row(item) for loop in loops for item in all_nodes(loop))
+
+
+def _has_axes(node: ast.AST) -> bool:
+    """Return whether an expression gives a row other axes: `d[:, None]`, `W.T`."""
+    return (isinstance(node, ast.Subscript) and without_none(node) is not None) or (
+        isinstance(node, ast.Attribute) and turned(node) is not None
+    )
+
+
+def _may_be_of_row(node: ast.AST) -> bool:
+    """Return whether a call may be a method of a row that has a name."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name() | ast.BinOp() | ast.Call(), attr=name)):
+            return is_of_row(name, pair=False) or is_of_row(name, pair=True) or name in {"norm", "clone", "unsqueeze"}
+        case _:
+            return False
 
 
 def _has_name(node: ast.expr) -> TypeGuard[ast.Attribute]:
@@ -112,7 +181,9 @@ def _makes_tensor(node: ast.expr, source: SourceFunction) -> bool:
     return name in ALLOCATIONS or (isinstance(node.func, ast.Attribute) and node.func.attr in NEW_METHODS)
 
 
-_PRODUCTS = frozenset({"matmul", "mv", "mm"})
+_PRODUCTS = frozenset({"matmul", "mv", "mm", "dot", "inner"})
+_OF_MADE = frozenset({*REDUCED, "shape", "ndim", "size", "dim", "numel", "device"})
+"""What a row that a loop makes is asked for, besides functions of its items."""
 
 
 class _RowCalls(ast.NodeTransformer):
@@ -120,27 +191,117 @@ class _RowCalls(ast.NodeTransformer):
 
     def __init__(self, splitter: Splitter, given: frozenset[str] = frozenset()) -> None:
         self.splitter = splitter
-        self.computed = computed_rows(splitter.source.node, splitter.source.captured, splitter.local, given)
+        source = splitter.source
+        self.made = frozenset(self._made_names())
+        self.computed = computed_rows(source.node, source.captured, splitter.local, given | self.made)
         self.found = False
+        self._varying = varying_names(source.node)
+        if any(map(self._is_claimed, all_nodes(source.node))):
+            self._varying = splitter.local
+
+    def _is_claimed(self, node: ast.AST) -> bool:
+        """Return whether a loop is called parallel by the source: there an array has a length that is a number."""
+        if not isinstance(node, ast.For) or not isinstance(node.iter, ast.Call):
+            return False
+        return self._function(node.iter) == "brickwork.prange" or any(
+            word.arg == "parallel" for word in node.iter.keywords
+        )
+
+    def _function(self, node: ast.Call) -> str:
+        return intrinsic(resolve(node.func, self.splitter.source.captured, self.splitter.local)) or ""
+
+    def _made_names(self) -> Iterator[str]:
+        """Yield the names that loops let stand for rows which they make."""
+        whole = self.splitter.source.node
+        inner = [node for node in all_nodes(whole) if isinstance(node, ast.For | ast.While)]
+        for loop in inner or [whole]:
+            for node in all_nodes(loop):
+                if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and self._makes(node.value):
+                    yield from (item.id for item in node.targets if isinstance(item, ast.Name))
+
+    def _makes(self, node: ast.Call) -> bool:
+        home, _, name = self._function(node).rpartition(".")
+        if home == "torch":
+            return is_made(name)
+        return isinstance(node.func, ast.Attribute) and node.func.attr in {*NEW_METHODS, "unsqueeze"}
+
+    def _made(self, node: ast.Call) -> ast.expr | None:
+        """Return the call of a function that makes rows, as it is compiled."""
+        home, _, name = self._function(node).rpartition(".")
+        owner = None
+        if not home and isinstance(node.func, ast.Attribute):
+            owner, name = node.func.value, node.func.attr
+            if name in CONVERTING and (self._is_of_tensor(owner) or self.splitter.is_of_elements(owner)):
+                return self._placed(made_row_forms.converted(name, owner, node), node)
+            if not self._is_of_tensor(owner) or not (name in NEW_METHODS or name in {"unsqueeze", "t", "transpose"}):
+                return None
+        elif home != "torch" or not is_made(name):
+            return None
+        return self._placed(made_row_forms.made(name, owner, node, self._varying), node)
+
+    def _is_of_tensor(self, node: ast.expr) -> bool:
+        return root(node) in self.splitter.tensors or self._may_be_part(node)
+
+    def _placed(self, made: ast.expr | None, node: ast.expr) -> ast.expr | None:
+        if made is not None:
+            self.found = True
+            ast.copy_location(made, node)
+        return made
+
+    def are_compiled(self, node: ast.FunctionDef) -> bool:
+        """Return whether all that is asked of rows which loops make has a meaning there."""
+        for item in all_nodes(node):
+            match item:
+                case ast.Attribute(value=ast.Name(id=name), attr=attr) if name in self.made:
+                    if attr not in _OF_MADE and not is_pointwise(f"torch.{attr}"):
+                        return False
+                case ast.Subscript(slice=index):
+                    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+                    if any(isinstance(part, ast.Name) and part.id in self.made for part in parts):
+                        return False
+                case _:
+                    pass
+        return True
 
     def visit_Assign(self, node: ast.Assign) -> ast.stmt:
         """Let `v, k = torch.sort(x[i])` be the pair of a function that loops compile."""
         self.generic_visit(node)
-        if any(isinstance(target, ast.Tuple) and len(target.elts) == 2 for target in node.targets):
+        counts = {len(target.elts) for target in node.targets if isinstance(target, ast.Tuple | ast.List)}
+        if 2 in counts:
             node.value = self._pair(node.value) or node.value
+        if len(counts) == 1:
+            node.value = self._in_parts(node.value, *counts) or node.value
         return node
 
+    def _in_parts(self, node: ast.expr, count: int) -> ast.expr | None:
+        """Return the parts of `a, b = x[i].chunk(2)`, and of `split`."""
+        if not isinstance(node, ast.Call):
+            return None
+        home, _, name = self._function(node).rpartition(".")
+        row, given = (node.args[0], node.args[1:]) if home == "torch" and node.args else (None, node.args)
+        if row is None and not home and isinstance(node.func, ast.Attribute):
+            row, name = node.func.value, node.func.attr
+        if row is None or name not in {"chunk", "split"} or not self._may_be_part(row):
+            return None
+        return self._placed(parts_call(name, row, node, given, count), node)
+
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        """Take one of such a pair."""
+        """Take one of such a pair; exchange the axes of a matrix."""
         self.generic_visit(node)
+        flat = turned(node) if self._is_of_tensor(node.value) else None
+        if flat is not None:
+            return self._placed(flat, node) or node
         pair = self._pair(node.value) if node.attr in PAIRS else None
         if pair is None:
             return node
         return ast.copy_location(ast.Subscript(pair, ast.Constant(PAIRS[node.attr]), ast.Load()), node)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        """Take one of such a pair by its number."""
+        """Take one of such a pair by its number; give a row axes of one item."""
         self.generic_visit(node)
+        wide = without_none(node) if isinstance(node.ctx, ast.Load) else None
+        if wide is not None:
+            return self._placed(wide, node) or node
         node.value = (self._pair(node.value) if isinstance(node.slice, ast.Constant) else None) or node.value
         return node
 
@@ -177,6 +338,8 @@ class _RowCalls(ast.NodeTransformer):
             found = resolve(node.func, self.splitter.source.captured, self.splitter.local)
             computed = is_pointwise(intrinsic(found)) or (found is not MISSING and is_inlined(found))
             return computed and any(map(self._may_be_part, node.args))
+        if isinstance(node, ast.Compare):
+            return any(map(self._may_be_part, (node.left, *node.comparators)))
         return self._is_part(node) or (isinstance(node, ast.UnaryOp) and self._may_be_part(node.operand))
 
     def _is_part(self, node: ast.expr) -> bool:
@@ -188,7 +351,7 @@ class _RowCalls(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """Put a call in the place of one that means the same."""
         self.generic_visit(node)
-        return self._of_row(node) or node
+        return self._of_row(node) or self._made(node) or node
 
 
 class _Calls(_RowCalls):
@@ -197,7 +360,7 @@ class _Calls(_RowCalls):
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """Put a call in the place of one that means the same."""
         self.generic_visit(node)
-        made = self._of_row(node)
+        made = self._of_row(node) or self._made(node)
         if made is not None:
             return made
         source = self.splitter.source
@@ -218,8 +381,8 @@ class _Calls(_RowCalls):
             return _reduced(owner, name, node.args, node.keywords)
         if name == "clone" and not node.args and not node.keywords and self._is_part(owner):
             return ast.Call(ast.Name(COPY, ast.Load()), [owner], [])
-        if name == "norm" and not node.args and not node.keywords and self._is_part(owner):
-            return _norm(owner)
+        if name == "norm" and self._is_part(owner) and (axis := _axis_of_norm(node.args, node.keywords)) is not None:
+            return _norm(owner, axis)
         if not is_pointwise(f"torch.{name}") or not self.splitter.is_of_elements(owner):
             return None
         return ast.Call(
@@ -233,8 +396,9 @@ class _Calls(_RowCalls):
         if home != "torch" or not node.args or not self._is_part(node.args[0]):
             return None
         row, more = node.args[0], node.args[1:]
-        if name in {"norm", "linalg_norm", "linalg_vector_norm"} and not more and not node.keywords:
-            return _norm(row)
+        is_norm = name in {"norm", "linalg_norm", "linalg_vector_norm"}
+        if is_norm and (axis := _axis_of_norm(more, node.keywords)) is not None:
+            return _norm(row, axis)
         method = _reduced(row, name, more, node.keywords)
         return method if name in REDUCED and goes_along(method) else None
 
@@ -253,7 +417,18 @@ def _reduced(
     return ast.Call(ast.Attribute(items, name, ast.Load()), [*given], [*keywords])
 
 
-def _norm(row: ast.expr) -> ast.Call:
+def _axis_of_norm(given: Sequence[ast.expr], keywords: Sequence[ast.keyword]) -> list[ast.keyword] | None:
+    """Return the axis that a norm goes along, as the sum has it; None of another norm than the root of the squares."""
+    words = {word.arg: word.value for word in keywords}
+    order = given[0] if given else words.pop("p", words.pop("ord", None))
+    if len(given) > 1 or not (order is None or (isinstance(order, ast.Constant) and order.value in {2, None})):
+        return None
+    axes = [ast.keyword(key, value) for key, value in words.items()]
+    return axes if words.keys() <= {*AXES} and all(is_literal(word.value) for word in axes) else None
+
+
+def _norm(row: ast.expr, axis: Sequence[ast.keyword] = ()) -> ast.Call:
     """Return the norm of a row: the root of the sum of its squares, of which the slope at 0 is 0."""
-    squares = ast.Call(ast.Attribute(ast.BinOp(row, ast.Mult(), copy.deepcopy(row)), "sum", ast.Load()), [], [])
+    squares = ast.BinOp(row, ast.Mult(), copy.deepcopy(row))
+    squares = ast.Call(ast.Attribute(squares, "sum", ast.Load()), [], [*axis])
     return ast.Call(ast.Name(ROOT, ast.Load()), [squares], [])

@@ -25,8 +25,13 @@ from brickwork.frontend.syntax import dotted
 from brickwork.ir.dtypes import DTYPES, DType
 from brickwork.language.math import FORMULAS, FUNCTIONS, METHODS, POWER_MODULO
 
-LANGUAGE = frozenset(
-    {"prange", "ndrange", "indices", "rand", "randn", "randint", "require", "bounded", "items_of", "row_of"}
+MADE_ROWS = frozenset(
+    {"filled", "filled_like", "counted_up", "joined_rows", "stacked_rows", "widened", "turned", "converted"}
+)
+"""What rows that loops make are written as: the functions of `language/made_rows.py`."""
+LANGUAGE = (
+    frozenset({"prange", "ndrange", "indices", "rand", "randn", "randint", "require", "bounded", "items_of", "row_of"})
+    | MADE_ROWS
 )
 """brickwork's own functions."""
 DRAWS = frozenset({"brickwork.rand", "brickwork.randn", "brickwork.randint"})

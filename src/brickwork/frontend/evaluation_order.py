@@ -45,7 +45,7 @@ def _held(state: State, found: Row | View, loc: Location) -> Operand:
     key = array_key(state, loc)
     row = whole_row(found) if isinstance(found, View) else found
     if key in state.rows or row.dear:
-        kept = kept_row(state, found, key, "row", loc, named=True)
+        kept = kept_row(state, found, key, "row", loc, named=True, roomy=True)
         if row.view or row in state.part_of:
             state.shared |= {kept.tensor, *((row.reads[0].tensor,) if row.view else ())}
         return part_of(state, kept, row.sizes, loc)
@@ -62,7 +62,7 @@ def array_key(state: State, loc: Location) -> Key:
 
 def in_array(state: State, row: Row, loc: Location) -> Row:
     """Return a row that an array holds, computed now."""
-    return part_of(state, kept_row(state, row, array_key(state, loc), "row", loc), row.sizes, loc)
+    return part_of(state, kept_row(state, row, array_key(state, loc), "row", loc, roomy=True), row.sizes, loc)
 
 
 def settled_number(state: State, found: Operand, loc: Location) -> Value | Record:

@@ -27,7 +27,7 @@ from brickwork.frontend.typing import (
     Value,
     View,
 )
-from brickwork.ir.build import add, apply, cast, constant, integer, mul, select, size
+from brickwork.ir.build import add, apply, cast, constant, integer, is_constant, mul, select, size
 from brickwork.ir.dtypes import BOOL, INT64, value_dtype
 from brickwork.ir.nodes import Constant, Expression, Load
 from brickwork.language.complex_numbers import Complex
@@ -60,6 +60,9 @@ def scalar(state: State, operand: Operand | None, loc: Location) -> Value:
         if operand.rank == 0:
             return element(state, operand, operand.indices, loc)
         name, rank = operand.tensor.name, operand.tensor.type.axes
+        left = range(len(operand.indices), rank)
+        if operand.tensor in state.kept_arrays and _is_one(state, operand, loc):
+            return element(state, operand, (*operand.indices, *(integer(0, loc) for _ in left)), loc)
         if operand.tensor in state.lists:
             message = f"{list_name(operand)} is a list here, not a number"
             raise error("BW102", message, loc, "index it, or write a loop over its items")
@@ -67,10 +70,20 @@ def scalar(state: State, operand: Operand | None, loc: Location) -> Value:
         read = f"`{name}` has {dimensions(rank)}, but is read with {_indices(len(operand.indices))}"
         message = read if operand.indices else f"`{name}` is a tensor here, not an element"
         raise error("BW102", message, loc, advice)
+    if isinstance(operand, Row) and all(is_constant(extent, 1) for extent in operand.sizes):
+        return scalar(state, operand.item(tuple(integer(0, loc) for _ in operand.sizes)), loc)
     if isinstance(operand, Row):
         advice = "write an index for each dimension, or store into a part of that size, such as `out[i, :]`"
         raise error("BW102", f"a number is needed here, not {describe(operand)}", loc, advice)
     raise error("BW101", f"a number is needed here, not {describe(operand)}", loc, advice_for(operand))
+
+
+def _is_one(state: State, view: View, loc: Location) -> bool:
+    """Return whether what is left of an array has one item, which torch takes for a number."""
+    axes = range(len(view.indices), view.tensor.type.axes)
+    known = next((array.sizes for array in state.row_arrays.values() if array.tensor == view.tensor), ())
+    sizes = known or tuple(size(view.tensor, axis, loc) for axis in range(view.tensor.type.axes))
+    return all(is_constant(sizes[axis], 1) for axis in axes)
 
 
 def called_on(

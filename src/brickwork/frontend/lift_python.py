@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import cast
+from typing import TypeGuard, cast
 
 from brickwork.diagnostics.diagnostic import Diagnostic
-from brickwork.frontend.environment import DRAWS, MISSING, helper, intrinsic, resolve
+from brickwork.frontend.environment import DRAWS, MADE_ROWS, MISSING, helper, intrinsic, resolve
 from brickwork.frontend.kept_lists import kept_names
 from brickwork.frontend.lift import (
     SHAPE_METHODS,
@@ -132,7 +132,7 @@ class PythonSplitter(Splitter):
                     return False
                 captured = self.source.captured
                 return is_iterable(node.iter, captured, self.local) and self.touches_elements(node)
-            case ast.Assign() if is_element_read(node.value):
+            case ast.Assign() if is_element_read(node.value) or self._gives_rows(node.value):
                 return False
             case ast.Assign() | ast.AugAssign() if self._indexes_by_tensor(node):
                 return False
@@ -144,6 +144,15 @@ class PythonSplitter(Splitter):
                 return self.touches_elements(node)
             case _:
                 return False
+
+    def _gives_rows(self, node: ast.expr) -> bool:
+        """Return whether an expression calls a helper with functions of rows, which may give a row: Python runs it."""
+        found = {
+            helper(resolve(item.func, self.source.captured, self.local)) for item in ast.walk(node) if is_call(item)
+        }
+        inner = [source for item, source in self._helpers.items() if item in found and item not in OF_ROWS]
+        names = (item.id for source in inner for item in ast.walk(source.node) if isinstance(item, ast.Name))
+        return any(name.endswith(" of") for name in names)
 
     def _indexes_by_tensor(self, node: ast.stmt) -> bool:
         """Return whether a statement has `x[mask]` in it, which is torch's indexing of many elements at once."""
@@ -192,14 +201,18 @@ class PythonSplitter(Splitter):
         if found is MISSING:
             return False
         name = intrinsic(found)
+        part = any(isinstance(item, ast.Subscript) for item in node.args)
+        whole = not part and any(
+            isinstance(item, ast.Name) and item.id in self.tensors - self.rows for item in node.args
+        )
+        inside = self._inside or (id(node) in self._looped and not whole)
         if name is not None:
-            return name.startswith("torch.") and self.is_of_tensors(node, name)
+            makes = name.removeprefix("brickwork.") in MADE_ROWS and not (self._inside or id(node) in self._looped)
+            return makes or (name.startswith("torch.") and self.is_of_tensors(node, name))
         called = helper(found)
         if called is None or found is taken:
             return callable(found)
         grows = any(map(self._may_grow, node.args))
-        whole = any(isinstance(item, ast.Name) and item.id in self.tensors - self.rows for item in node.args)
-        inside = self._inside or (id(node) in self._looped and not whole)
         if called in OF_ROWS and not inside:
             return True
         return called in self._helpers and self._is_foreign_function(self._helpers[called], grows=grows, inside=inside)
@@ -323,7 +336,11 @@ class PythonSplitter(Splitter):
             inner = [*self.in_python(node.body), *self.in_python(node.orelse)]
             if isinstance(node, ast.For) and not inner:
                 heads, left = frozenset(_names(node.target)), [*self._left(node.body)]
-                is_counted = any(self._counts(item, heads) for each in left for item in ast.walk(each))
+                is_counted = any(
+                    self._counts(item, heads) or (isinstance(item, ast.expr) and self.is_allocation(item))
+                    for each in left
+                    for item in ast.walk(each)
+                )
                 calls = (item for each in left for item in ast.walk(each) if isinstance(item, ast.Call))
                 called = next((item for item in calls if self.calls_python(item)), None)
                 inner = [self._left_to_python(called)] if is_counted and called is not None else []
@@ -415,6 +432,11 @@ def is_element_read(node: ast.expr | None) -> bool:
             return False
         node = node.value
     return isinstance(node, ast.Name)
+
+
+def is_call(node: ast.AST) -> TypeGuard[ast.Call]:
+    """Return whether a node is a call."""
+    return isinstance(node, ast.Call)
 
 
 def _assignments(node: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:

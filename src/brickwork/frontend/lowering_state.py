@@ -298,6 +298,8 @@ class State:
     """The arrays of such names."""
     copied: dict[Symbol, Copied] = field(default_factory=dict["Symbol", "Copied"])
     """The arrays that loops fill, by the outermost loop's index."""
+    at_most: dict[Expression, Expression] = field(default_factory=dict["Expression", "Expression"])
+    """Of lengths of slices, how long the axis is that they are parts of."""
     kept_at: Counter[Key] = field(default_factory=Counter["Key"])
     """How many rows were settled at each place of the source."""
     constant: set[Tensor] = field(default_factory=set[Tensor])

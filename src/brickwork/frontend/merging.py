@@ -8,14 +8,17 @@ from typing import TypeAlias
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import meet
 from brickwork.frontend.complex_values import alike
+from brickwork.frontend.evaluation_order import array_key
 from brickwork.frontend.indexing import load
 from brickwork.frontend.lowering_state import State, describe
 from brickwork.frontend.optional_numbers import as_maybe, form_inside
+from brickwork.frontend.row_arrays import Filling, is_part, item_at, nest, note_copy, part_of, sizes_of
 from brickwork.frontend.rules import error
 from brickwork.frontend.typing import (
     Maybe,
     Opaque,
     Operand,
+    Row,
     Value,
     View,
     form_of,
@@ -26,9 +29,9 @@ from brickwork.frontend.typing import (
     with_numbers,
     with_parts,
 )
-from brickwork.ir.build import cast, integer, read, select
+from brickwork.ir.build import apply, cast, integer, read, select
 from brickwork.ir.effects import effects
-from brickwork.ir.nodes import Assign, Constant, Expression, If, Statement
+from brickwork.ir.nodes import Assign, Constant, Expression, FailureKind, If, Statement
 from brickwork.ir.walk import walk
 
 Branch: TypeAlias = tuple[list[Statement], Value]
@@ -97,6 +100,8 @@ def merge_operands(
     if left == right:
         state.emit(If(condition=test, then=tuple(then[0]), otherwise=tuple(otherwise[0]), loc=loc))
         return left
+    if is_part(left, state) and is_part(right, state):
+        return _merge_rows(state, test, (then[0], left), (otherwise[0], right), loc)
     message = f"one branch returns {describe(left)}, the other {describe(right)}"
     advice = "return the same kind of value from each branch"
     if left is None or right is None:
@@ -149,6 +154,38 @@ def _merge_parts(
         results.append(Value(read(symbol, loc), kind.weak))
     state.emit(If(condition=test, then=tuple(then[0]), otherwise=tuple(otherwise[0]), loc=loc))
     return with_numbers(then[1], iter(results), keep_sites=False)
+
+
+def _merge_rows(
+    state: State,
+    test: Expression,
+    then: tuple[list[Statement], Row | View],
+    otherwise: tuple[list[Statement], Row | View],
+    loc: Location,
+) -> Row:
+    """Return the row of the branch that `test` chooses, in an array."""
+    sizes, others = sizes_of(then[1]), sizes_of(otherwise[1])
+    if len(sizes) != len(others) or not all(isinstance(each, Constant) or state.is_host(each) for each in sizes):
+        message = f"one branch gives {describe(then[1])}, the other {describe(otherwise[1])}"
+        advice = "give both as many dimensions, and lengths that shapes and arguments say; or store them in branches"
+        raise error("BW101", message, loc, advice)
+    array = Filling(state, array_key(state, loc), "row", (state.block, len(state.block)), loc)
+    for block, row in (then, otherwise):
+        with state.into(block):
+            for one, other in zip(sizes, sizes_of(row), strict=True):
+                same = apply("eq", one, other, loc=loc)
+                message = "one branch gives a row of {0} items, the other one of {1}"
+                if one != other:
+                    state.check(same, FailureKind.RUNTIME, message, (one, other), loc)
+
+            def store(indices: tuple[Expression, ...], row: Row | View = row) -> None:
+                array.store(sizes, indices, item_at(state, row, indices, loc))
+
+            nest(state, sizes, store, loc)
+            note_copy(state, array.made, row, loc)
+    state.emit(If(condition=test, then=tuple(then[0]), otherwise=tuple(otherwise[0]), loc=loc))
+    state.shared.add(array.made)
+    return part_of(state, View(array.made), sizes, loc)
 
 
 def _is_natural(expression: Expression) -> bool:

@@ -45,7 +45,7 @@ def indexed(node: ast.expr) -> tuple[str | None, int]:
     count = 0
     while isinstance(node, ast.Subscript):
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        count += sum(not (isinstance(part, ast.Constant) and part.value is ...) for part in parts)
+        count += sum(not (isinstance(part, ast.Constant) and part.value in {..., None}) for part in parts)
         node = node.value
     return (node.id if isinstance(node, ast.Name) else None), count
 

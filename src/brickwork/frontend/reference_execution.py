@@ -15,10 +15,11 @@ from typing import Any, cast
 
 from brickwork.frontend import reference_complex as complex_numbers
 from brickwork.frontend import reference_scalar as numbers
-from brickwork.frontend.environment import DRAWS, helper, intrinsic, is_tensor
+from brickwork.frontend.environment import DRAWS, MADE_ROWS, helper, intrinsic, is_tensor
 from brickwork.frontend.given_numbers import fits, overflow_text
 from brickwork.frontend.random_sites import SPREAD, SPREAD_BITS, Path, Place
 from brickwork.frontend.reference_loops import Nest, Turns, backward, counted, joined, turns_of
+from brickwork.frontend.reference_made_rows import made_row
 from brickwork.frontend.reference_rows import (
     Reduction,
     RowPlace,
@@ -310,6 +311,8 @@ class Execution:
         name = intrinsic(function)
         if name in DRAWS:
             return self._draw(name, (*self._path, place), arguments)
+        if name is not None and name.removeprefix("brickwork.") in MADE_ROWS:
+            return made_row(name.removeprefix("brickwork."), arguments)
         has_rows = any(isinstance(item, RowValue) for item in (*arguments, *named.values()))
         if name is not None and name.startswith("torch.") and any(map(_is_whole, arguments)) and not has_rows:
             return function(*arguments, **named)

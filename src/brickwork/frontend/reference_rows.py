@@ -31,6 +31,10 @@ class RowValue:
     def __getitem__(self, place: Any) -> Any:
         """Return an item, or the part that indices and slices leave."""
         given = plain_indices(place)
+        if ... in given:
+            dots = given.index(...)
+            rest = (slice(None) for _ in self.sizes[len(given) - 1 :])
+            given = (*given[:dots], *rest, *given[dots + 1 :])
         given = (*given, *(slice(None) for _ in self.sizes[len(given) :]))
         axes = [_along(axis, size, part) for axis, (size, part) in enumerate(zip(self.sizes, given, strict=True))]
         strides = [prod(self.sizes[axis + 1 :]) for axis in range(len(axes))]
@@ -50,6 +54,13 @@ class RowValue:
             kind = scalar(items[number])
             items[number] = result(convert(scalar(item), kind.dtype), kind.dtype, weak=kind.weak)
         self.items = tuple(items)
+
+    @property
+    def single(self) -> Any:
+        """The item of a row that has one, which torch takes for a number."""
+        if len(self.items) != 1:
+            raise AttributeError("single")
+        return self.items[0]
 
     @property
     def shape(self) -> tuple[int, ...]:

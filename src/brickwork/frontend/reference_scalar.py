@@ -133,6 +133,8 @@ def scalar(value: Any) -> Scalar:
         return Scalar(value.item(), value_dtype(dtype_of(value)))
     if isinstance(value, complex | Complex) or (is_tensor(value) and not value.ndim):
         raise TypeError("a real number is needed here, not a complex one")
+    if hasattr(value, "single"):
+        return scalar(value.single)
     raise TypeError(f"a number is needed here, not {type(value).__name__}")
 
 

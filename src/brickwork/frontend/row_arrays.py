@@ -72,13 +72,15 @@ def is_row_array(state: State, tensor: Tensor) -> bool:
     return any(array.tensor == tensor for array in state.row_arrays.values())
 
 
-def _sizes(found: Row | View) -> tuple[Expression, ...]:
+def sizes_of(found: Row | View) -> tuple[Expression, ...]:
+    """Return how many items a row has along each axis."""
     if isinstance(found, Row):
         return found.sizes
     return tuple(size(found.tensor, axis) for axis in range(len(found.indices), found.tensor.type.axes))
 
 
-def _item(state: State, found: Row | View, indices: tuple[Expression, ...], loc: Location) -> Value | Record:
+def item_at(state: State, found: Row | View, indices: tuple[Expression, ...], loc: Location) -> Value | Record:
+    """Return an item of a row."""
     if isinstance(found, Row):
         return found.item(indices)
     return numeric(state, load(state, View(found.tensor, (*found.indices, *indices), indexed=True), loc), loc)
@@ -94,6 +96,8 @@ class Filling:
     place: tuple[list[Statement], int]
     loc: Location
     tensor: Tensor | None = None
+    roomy: bool = False
+    """Whether the array may be longer than the row: as long as what it is a part of."""
 
     @property
     def made(self) -> Tensor:
@@ -109,7 +113,8 @@ class Filling:
             raise unsupported(f"a row of {describe(item)}s that is kept", loc, "write a loop over its items")
         state.widen(self.key, item.type, self.name, loc)
         if self.tensor is None:
-            self.tensor = array_of(state, self.key, self.name, sizes, self.place, loc)
+            rooms = [state.at_most.get(each, each) for each in sizes] if self.roomy else sizes
+            self.tensor = array_of(state, self.key, self.name, rooms, self.place, loc)
             if self.tensor is None:
                 message = "a part of a tensor is kept, and its length depends on what the loops compute"
                 raise unsupported(message, loc, "make a list of it, `[v for v in ...]`, or store into another tensor")
@@ -128,16 +133,20 @@ def kept_row(
     place: tuple[list[Statement], int] | None = None,
     *,
     named: bool = False,
+    roomy: bool = False,
 ) -> View:
-    """Return a row in an array of its own, computed now; `named`: a name stands for it, so Python would share items."""
-    sizes = [state.fix(each, "length") for each in _sizes(found)]
-    array = Filling(state, key, name, place or (state.block, len(state.block)), loc)
-    nest(state, sizes, lambda indices: array.store(sizes, indices, _item(state, found, indices, loc)), loc)
-    _note_copy(state, array.made, found if named else None, loc)
+    """Return a row in an array of its own, computed now.
+
+    `named`: a name stands for it, so Python would share items; `roomy`: who reads it knows how long the row is.
+    """
+    sizes = [state.fix(each, "length") for each in sizes_of(found)]
+    array = Filling(state, key, name, place or (state.block, len(state.block)), loc, roomy=roomy)
+    nest(state, sizes, lambda indices: array.store(sizes, indices, item_at(state, found, indices, loc)), loc)
+    note_copy(state, array.made, found if named else None, loc)
     return View(array.made)
 
 
-def _note_copy(state: State, array: Tensor, found: Row | View | None, loc: Location) -> None:
+def note_copy(state: State, array: Tensor, found: Row | View | None, loc: Location) -> None:
     """Note with what the loop that has just been written fills an array."""
     row = whole_row(found) if isinstance(found, View) else found
     source = row if row is not None and row.view else None
@@ -182,7 +191,7 @@ def bind_array(state: State, frame: Frame, name: str, found: Row | View, loc: Lo
     """Let a name whose rows are kept stand for another row: its items are stored."""
     key, levels = (frame.path, name), [*state.loops]
     with state.in_kernel():
-        sizes, known = tuple(state.fix(each, "length") for each in _sizes(found)), state.row_arrays.get(key)
+        sizes, known = tuple(state.fix(each, "length") for each in sizes_of(found)), state.row_arrays.get(key)
         is_same = known is not None and (sizes == known.sizes or frame.branches > 0)
         if known is None or not _is_within(levels, known.levels) or (len(levels) == len(known.levels) and not is_same):
             place = _place(state, frame)
@@ -238,8 +247,8 @@ def _overwrite(
 
     array = Filling(state, key, name, (state.block, len(state.block)), loc, tensor)
     extents = [size(tensor, axis, loc) for axis in range(len(sizes))]
-    nest(state, extents, lambda indices: array.store(extents, indices, _item(state, found, indices, loc)), loc)
-    _note_copy(state, tensor, found, loc)
+    nest(state, extents, lambda indices: array.store(extents, indices, item_at(state, found, indices, loc)), loc)
+    note_copy(state, tensor, found, loc)
 
 
 def is_all(slab: Slab) -> bool:
@@ -265,15 +274,18 @@ def _note_source(state: State, array: RowArray, found: Row | View) -> None:
 
 
 def part_of(state: State, view: View, sizes: tuple[Expression, ...], loc: Location) -> Row:
-    """Return the row that an array of these sizes holds."""
-    return Row(sizes, lambda indices: _item(state, view, indices, loc), whole_row(view).reads, view=True)
+    """Return the row that an array of these sizes, or with room for more, holds."""
+    reads = whole_row(view).reads
+    if any(each in state.at_most for each in sizes):
+        reads = (Slab(view.tensor, tuple(Along(integer(0), each) for each in sizes)),)
+    return Row(sizes, lambda indices: item_at(state, view, indices, loc), reads, view=True)
 
 
 def whole_row(view: View) -> Row:
     """Return what of a tensor is left, as what is read."""
     extents = range(len(view.indices), view.tensor.type.axes)
     slab = Slab(view.tensor, (*view.indices, *(Along(integer(0), size(view.tensor, axis)) for axis in extents)))
-    return Row(_sizes(view), lambda _: Value(integer(0)), (slab,), view=True)
+    return Row(sizes_of(view), lambda _: Value(integer(0)), (slab,), view=True)
 
 
 def note_change(state: State, tensor: Tensor, loc: Location) -> None:

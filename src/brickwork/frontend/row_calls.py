@@ -20,6 +20,7 @@ ROOT = "root of"
 _FUNCTIONS = (
     *(rows.softmax, rows.log_softmax, rows.logsumexp, rows.variance, rows.place_of_first, rows.extreme),
     *(rows.argsort, rows.ordered, rows.first_in_order, rows.median, rows.cumsum, rows.cumprod, rows.flip),
+    *(rows.chunks, rows.parts),
 )
 COPY = "copy of"
 """The name of `same`, which is what `x[i].clone()` is."""
@@ -43,6 +44,25 @@ _WITH_AXIS = frozenset("softmax log_softmax logsumexp cumsum cumprod flip max mi
 """Functions that mean something else, or nothing, without an axis."""
 _IN_PAIRS = frozenset({"sort", "topk", "max", "min"})
 """Functions that give values and places."""
+
+
+def parts_call(name: str, row: ast.expr, node: ast.Call, given: Sequence[ast.expr], count: int) -> ast.Call | None:
+    """Return the call of `chunk` or `split` of a row in so many parts; None where it is something else."""
+    words = {item.arg or "**": item.value for item in node.keywords}
+    number, *rest = [*given, None]
+    number = words.pop("chunks" if name == "chunk" else "split_size_or_sections", number) if number is None else number
+    axis = words.pop("dim", None) or (rest[0] if len(rest) == 2 else None) or ast.Constant(0)
+    try:
+        along = ast.literal_eval(axis)
+    except ValueError:
+        return None
+    if number is None or words or len(rest) > 2 or isinstance(number, ast.List | ast.Tuple):
+        return None
+    words_of = [ast.keyword("dim", ast.Constant(along))]
+    if name == "split":
+        return ast.Call(ast.Name("parts of", ast.Load()), [row, number, ast.Constant(count)], words_of)
+    same = isinstance(number, ast.Constant) and number.value == count
+    return ast.Call(ast.Name("chunks of", ast.Load()), [row, number], words_of) if same else None
 
 
 def is_of_row(name: str, *, pair: bool) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
-from brickwork.frontend.environment import helper, intrinsic, resolve
+from brickwork.frontend.environment import MADE_ROWS, helper, intrinsic, resolve
 from brickwork.frontend.loop_heads import PARTS, head_name
 from brickwork.frontend.rules import REDUCTIONS
 from brickwork.frontend.syntax import all_nodes
@@ -25,6 +25,8 @@ REDUCED: Mapping[str, str] = {
     **{name: name for name in ("sum", "prod", "min", "max", "any", "all")},
 }
 """The methods of a row that reduce it, and what their items go through."""
+MADE = frozenset(f"{name} of" for name in MADE_ROWS)
+"""What rows that loops make are called as."""
 AXES = ("dim", "keepdim")
 """What of them takes an axis may be given; `min` and `max` give places, too, then."""
 
@@ -80,7 +82,10 @@ def computed_rows(
     for node in all_nodes(function):
         for name, value in _assigned(node) if isinstance(node, ast.Assign) else ():
             parts = [] if isinstance(value, ast.Subscript | ast.Name) else [*_operands(value, captured, local)]
-            found |= {name} if any(isinstance(item, ast.Subscript) or _name(item) in found for item in parts) else set()
+            parts += [each for item in parts if isinstance(item, ast.Call) for each in _given(item, captured, local)]
+            made = any(isinstance(item, ast.Call) and _name(item.func) in MADE for item in parts)
+            rows = any(isinstance(item, ast.Subscript) or _name(item) in found for item in parts)
+            found |= {name} if made or rows else set()
     return frozenset(found)
 
 
@@ -93,8 +98,19 @@ def _assigned(node: ast.Assign) -> Iterator[tuple[str, ast.expr]]:
             case ast.Tuple(elts=parts), ast.Tuple(elts=items):
                 pairs = zip(parts, items, strict=False)
                 yield from ((_name(part), item) for part, item in pairs if isinstance(part, ast.Name))
+            case ast.Tuple(elts=parts), ast.Call():
+                yield from ((_name(part), node.value) for part in parts if isinstance(part, ast.Name))
             case _:
                 pass
+
+
+def _given(node: ast.Call, captured: Mapping[str, object], local: frozenset[str]) -> Iterator[ast.expr]:
+    """Yield what a call is given, its owner, too: what it gives may be a row if one of these is."""
+    for item in (*([node.func.value] if isinstance(node.func, ast.Attribute) else []), *node.args):
+        for part in _operands(item, captured, local):
+            yield part
+            if isinstance(part, ast.Call):
+                yield from _given(part, captured, local)
 
 
 def _name(node: ast.AST) -> str:
@@ -120,6 +136,8 @@ def _rows(node: ast.AST, captured: Mapping[str, object], local: frozenset[str]) 
             yield from (target, *_operands(value, captured, local))
         case ast.AugAssign(target=ast.Subscript() as target, value=value):
             yield from (target, *_operands(value, captured, local))
+        case ast.AugAssign(value=value):
+            yield from _operands(value, captured, local)
         case ast.Assign():
             for _, value in _assigned(node):
                 yield from _operands(value, captured, local)
@@ -188,9 +206,22 @@ def _operands(node: ast.expr, captured: Mapping[str, object], local: frozenset[s
             yield from _operands(node.right, captured, local)
         case ast.UnaryOp():
             yield from _operands(node.operand, captured, local)
+        case ast.Subscript(value=ast.Call() as inner):
+            yield node
+            yield from _operands(inner, captured, local)
         case ast.Compare():
             for item in (node.left, *node.comparators):
                 yield from _operands(item, captured, local)
+        case ast.Tuple():
+            for item in node.elts:
+                yield from _operands(item, captured, local)
+        case ast.Call(func=ast.Name(id="tuple"), args=[ast.GeneratorExp(elt=item) | ast.ListComp(elt=item)]):
+            yield from _operands(item, captured, local)
+        case ast.Call(func=ast.Name(id=name)) if name in MADE:
+            yield node
+            for item in node.args:
+                for part in item.elts if isinstance(item, ast.Tuple) else [item]:
+                    yield from _operands(part, captured, local)
         case ast.Call() if _is_pointwise(node, captured, local):
             yield node
             for item in (*node.args, *(word.value for word in node.keywords)):

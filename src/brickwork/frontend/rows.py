@@ -88,6 +88,8 @@ def along(state: State, extent: Expression, bounds: Bounds, loc: Location) -> Al
         length = add(last, integer(1, loc), loc)
     length = state.fix(length, "length")
     state.nonnegative |= {start, length}
+    if length != extent:
+        state.at_most[length] = state.at_most.get(extent, extent)
     return Along(start, length, literal, step)
 
 

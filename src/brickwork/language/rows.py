@@ -133,6 +133,22 @@ def first_in_order(row: Any, count: int, descending: bool) -> Any:
     return row_of([row[place] for place in places]), row_of(places)
 
 
+# ---------------------------------------------------------------- parts
+
+
+def chunks(row: Any, count: int) -> Any:
+    """Return as many parts of a row, of which the last one may be shorter."""
+    width = (len(row) + count - 1) // count
+    require((count - 1) * width < len(row), "the row has too few items for so many parts")
+    return tuple(row[k * width : (k + 1) * width] for k in range(count))
+
+
+def parts(row: Any, width: int, count: int) -> Any:
+    """Return the parts of a row with a number of items each, of which the last one may be shorter."""
+    require((count - 1) * width < len(row) <= count * width, "the row has not as many parts")
+    return tuple(row[k * width : (k + 1) * width] for k in range(count))
+
+
 # ---------------------------------------------------------------- scans
 
 
