@@ -7,9 +7,12 @@ import pytest
 import torch
 
 from brickwork.analysis.analyse import analyse
+from brickwork.analysis.invariants import Limit, candidates, kept
+from brickwork.analysis.isl import FOLLOWED
+from brickwork.analysis.polynomial import number
 from brickwork.analysis.verdicts import Bound
 from brickwork.ir.dtypes import FLOAT64, INT64
-from brickwork.ir.nodes import Launch
+from brickwork.ir.nodes import Launch, Symbol
 from brickwork.ir.walk import walk
 from support.lowering import memory, program_of
 
@@ -116,3 +119,15 @@ def test_what_is_kept_proves(function):
 )
 def test_what_is_not_kept_does_not(function, expected):
     assert unproved(function) == expected
+
+
+def test_what_is_kept_is_looked_for_until_nothing_goes():
+    limits = tuple(Limit(Symbol("v", place, INT64), number(0), below=True) for place in range(9))
+    assert kept(limits, lambda held: held[:-1] if len(held) > 2 else held) == limits[:2]
+    assert kept(limits, lambda held: held[1:]) == ()
+
+
+@pytest.mark.parametrize("count", [FOLLOWED, FOLLOWED + 1])
+def test_few_variables_are_followed(count):
+    entry = {Symbol("v", place, INT64): number(0) for place in range(count)}
+    assert bool(candidates(entry, {})) == (count == FOLLOWED)
