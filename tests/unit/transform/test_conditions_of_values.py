@@ -11,7 +11,7 @@ from brickwork.codegen.row_accesses import _are_given
 from brickwork.codegen.tile_reads import _is_modular
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, FLOAT32, INT64
-from brickwork.ir.nodes import Allocate, Apply, Continue, Launch, Local, Return, Role, Tensor, TensorType
+from brickwork.ir.nodes import Allocate, Apply, Continue, Launch, Local, Rebind, Return, Role, Tensor, TensorType
 from brickwork.ir.operators import OPERATORS
 from brickwork.ir.walk import walk
 from brickwork.transform import argument_checks, ascending, register_lists, residue_nests
@@ -242,6 +242,7 @@ def test_tensors_are_unread_that_nothing_behind_a_launch_names():
     for later in (Return(tensors=(X,)), let(I, extent(X)), let(S, load(X, 0))):
         assert unread(later) == frozenset()
     assert ascending._unread(SimpleNamespace(body=(made,)), launch) == frozenset()
+    assert unread(Rebind(targets=(X,), sources=(Y,)), Return(tensors=(Y,))) == frozenset()
 
 
 def test_variables_stand_in_the_bounds_of_a_row_that_nothing_else_reads():

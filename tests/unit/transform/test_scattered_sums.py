@@ -4,13 +4,14 @@ import pytest
 import torch
 
 from brickwork.analysis.definitions import Definitions
+from brickwork.analysis.found_places import known_outside
 from brickwork.ir.effects import effects
 from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import For, If
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import statements
 from brickwork.transform.canonical.form import canonical
-from brickwork.transform.scattered_sums import _values, with_scattered_sums
+from brickwork.transform.scattered_sums import with_scattered_sums
 from support.lowering import argument_type
 from support.scheduling import GPU, same, way
 from support.shared import define, lower
@@ -225,9 +226,9 @@ def test_other_nests_stay(function):
 def test_places_and_bounds_are_known_outside_and_divide_by_nothing_that_may_be_0():
     known = Definitions(frozenset((CHANGING,)), frozenset())
     plain = op("add", N, op("floordiv", N, 2))
-    assert _values((plain,), known) == (plain,)
+    assert known_outside((plain,), known) == (plain,)
     for each in (op("add", CHANGING, 1), op("add", op("mod", 7, N), 1), op("floordiv", N, 0)):
-        assert _values((plain, each), known) is None
+        assert known_outside((plain, each), known) is None
 
 
 @pytest.mark.parametrize("terms", [0, 1])
