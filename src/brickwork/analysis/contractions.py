@@ -552,7 +552,7 @@ def _added(statement: Assign) -> Expression | None:
         case Apply(operator=operator, operands=operands) if operator.name == "add":
             added = [item for item in operands if item != own]
             return added[0] if len(added) == 1 else None
-        case Apply(operator=operator, operands=(left, right)) if operator.name == "sub" and left == own != right:
+        case Apply(operator=operator, operands=(left, right)) if operator.name == "sub" and left == own:
             return build.mul(build.constant(-1, right.dtype), right)
         case _:
             return None

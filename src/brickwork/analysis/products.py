@@ -15,7 +15,7 @@ from math import frexp
 
 from brickwork.analysis.integer_range import integer_range
 from brickwork.ir import build
-from brickwork.ir.dtypes import FLOAT32, INT64, DType
+from brickwork.ir.dtypes import FLOAT32, FLOAT64, DType
 from brickwork.ir.nodes import Apply, Assign, Block, Cast, Constant, Expression, For, If, Read, Statement, Symbol
 from brickwork.ir.walk import operands_of, read_symbols, substitute
 from brickwork.legality import legality
@@ -59,9 +59,7 @@ def terms_of(value: Expression) -> Iterator[Term]:
             yield from terms_of(operand)
         case Cast(operand=Apply(operator=operator, operands=operands) as product) if (
             operator.name == "mul"
-            and value.dtype.is_float
-            and value.dtype.size >= FLOAT32.size
-            and product.dtype is INT64
+            and value.dtype in {FLOAT32, FLOAT64}
             and all(_is_exact(each) for each in (product, *operands))
         ):
             for each in operands:

@@ -35,7 +35,6 @@ from brickwork.ir.nodes import (
 from brickwork.ir.walk import (
     assigned_symbols,
     operands_of,
-    read_symbols,
     rewrite,
     rewrite_statements,
     statements,
@@ -137,19 +136,17 @@ def _gathered(nest: For) -> For:
     counts = Counter(node.symbol for node in statements(nest) if isinstance(node, Assign))
 
     def visit(loop: For, values: Mapping[Symbol, Expression]) -> For:
-        *heads, last = loop.body or (loop,)
-        if not isinstance(last, For) or not all(isinstance(item, Assign) for item in heads):
-            return substitute(loop, values) if values else loop
+        heads = [item for item in loop.body[:-1] if isinstance(item, Assign)]
         here = {**values}
         for item in heads:
-            if not isinstance(item, Assign):
-                continue
-            value = substitute(item.value, here)
-            if counts[item.symbol] > 1 or not effects(value).plain or read_symbols(value) & counts.keys():
-                return substitute(loop, values) if values else loop
-            here[item.symbol] = value
-        start, stop = (substitute(bound, values) for bound in (loop.start, loop.stop))
-        return replace(loop, start=start, stop=stop, body=(visit(last, here),))
+            here[item.symbol] = substitute(item.value, here)
+        once = all(counts[item.symbol] == 1 and effects(item.value).plain for item in heads)
+        match loop.body[len(heads) :]:
+            case (For() as last,) if once:
+                start, stop = (substitute(bound, values) for bound in (loop.start, loop.stop))
+                return replace(loop, start=start, stop=stop, body=(visit(last, here),))
+            case _:
+                return substitute(loop, values)
 
     return visit(nest, {})
 

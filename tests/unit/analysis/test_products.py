@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from brickwork.analysis.contractions import Contraction, accumulated, accumulation, find_contraction
+from brickwork.analysis.products import terms_of
 from brickwork.ir import build
-from brickwork.ir.dtypes import FLOAT32, INT8, INT16, INT64, DType
+from brickwork.ir.dtypes import FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, DType
 from brickwork.ir.nodes import Apply, Assign, Constant, Expression, For, If, Load, Statement, Symbol, TensorType
 from brickwork.ir.nodes import Tensor as Place
 from brickwork.ir.walk import read_symbols
@@ -245,6 +246,15 @@ def changed_from_turn_to_turn(a: Tensor, b: Tensor, c: Tensor) -> None:
             c[i, j] = s
 
 
+def another_difference(a: Tensor, b: Tensor, c: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 0.0
+            for k in range(N):
+                s = a[i, k] - a[i, k] * b[k, j]
+            c[i, j] = s
+
+
 def taken_from(a: Tensor, b: Tensor, c: Tensor) -> None:
     for i in range(N):
         for j in range(N):
@@ -265,6 +275,7 @@ OTHERS = [
     passed_on,
     changed_from_turn_to_turn,
     taken_from,
+    another_difference,
 ]
 
 
@@ -362,7 +373,7 @@ def integers(a: Tensor, b: Tensor, c: Tensor) -> None:
             c[i, j] = s
 
 
-@pytest.mark.parametrize(("dtype", "known"), [(INT8, True), (INT16, False)])
+@pytest.mark.parametrize(("dtype", "known"), [(INT8, True), (INT16, False), (INT64, False)])
 def test_a_float_of_a_product_of_small_integers_is_a_product_of_floats(dtype: DType, *, known: bool) -> None:
     one, other = (memory([[1] * N for _ in range(N)], each) for each in (dtype, FLOAT32))
     (rows,) = (item for item in kernel_of(integers, one, other, other).body if isinstance(item, For))
@@ -439,6 +450,7 @@ def test_choices_over_zero(total: For) -> None:
         _loop(K, _assign(T, ELEMENT), _loop(M, _either(_assign(T, ZERO)), ADD)),
         _loop(K, _either(_assign(T, ZERO)), ADD),
         _loop(K, _either(_assign(T, ELEMENT)), ADD),
+        _loop(K, _assign(T, ZERO), _either(_assign(T, ELEMENT), otherwise=(_assign(T, build.mul(u, u)),)), ADD),
         _loop(K, _either(otherwise=(_assign(T, ZERO),)), ADD),
         _loop(K, _either(CHOICE, otherwise=(_assign(T, ZERO),)), ADD),
     ],
@@ -452,9 +464,48 @@ def test_choices_over_zero(total: For) -> None:
         "zeroed in a loop",
         "zero passes on",
         "an element passes on",
+        "another number where it does not hold",
         "nothing is assigned",
         "a choice in a choice",
     ],
 )
 def test_no_choices_over_zero(total: For) -> None:
     assert accumulated(total) is None
+
+
+# ---------------------------------------------------------------- factors of a term
+
+
+def _whole(dtype: DType) -> Load:
+    """Return an element that is a whole number."""
+    kind = TensorType(dtype, 1, contiguous=True, unit_axis=0)
+    return Load(tensor=Place("n", 2, kind), indices=(k,), access=2, dtype=INT64)
+
+
+def _factors(value: Expression) -> list[Expression]:
+    return [term.value for term in terms_of(value) if not term.divides]
+
+
+def test_other_functions_are_factors_as_they_are() -> None:
+    positive = build.apply("abs", build.mul(ELEMENT, t))
+    assert _factors(build.mul(positive, t)) == [positive, t]
+    assert _factors(build.apply("neg", build.mul(ELEMENT, t))) == [build.constant(-1.0, FLOAT32), ELEMENT, t]
+
+
+@pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64])
+def test_floats_of_products_of_integers(dtype: DType) -> None:
+    small, wide = _whole(INT8), _whole(INT32)
+    assert _factors(build.cast(build.mul(small, small), dtype)) == [build.cast(small, dtype)] * 2
+    none = build.apply("bit_and", small, build.integer(0))
+    for other in (build.add(small, small), build.mul(small, wide), build.mul(none, wide)):
+        assert _factors(build.cast(other, dtype)) == [build.cast(other, dtype)]
+
+
+@pytest.mark.parametrize(
+    ("divisor", "is_factor"), [(2.0**100, True), (2.0**-100, True), (2.0**101, False), (2.0**-101, False)]
+)
+def test_powers_of_two_that_divide_are_factors_but_near_the_ends_of_the_range(
+    divisor: float, *, is_factor: bool
+) -> None:
+    value = build.apply("truediv", t, build.constant(divisor, FLOAT32))
+    assert (len(_factors(value)) == 2) == is_factor

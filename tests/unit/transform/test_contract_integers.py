@@ -81,6 +81,16 @@ def scaled_ahead(a: Tensor, b: Tensor, y: Tensor) -> None:
             f = y[i, j] + 1.0
             s = 0.0
             for k in range(a.shape[1]):
+                s -= a[i, k] * b[k, j] * f
+            y[i, j] = s
+
+
+def scaled_whole(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            f = y[i, j] + 1
+            s = 0
+            for k in range(a.shape[1]):
                 s += a[i, k] * b[k, j] * f
             y[i, j] = s
 
@@ -102,7 +112,7 @@ def has_tiles(pieces):
 @pytest.mark.parametrize(
     "types", [(torch.int8, torch.int8), (torch.int8, torch.uint8), (torch.uint8, torch.uint8)], ids=str
 )
-@pytest.mark.parametrize("function", [product, in_place, masked, shifted, twice])
+@pytest.mark.parametrize("function", [product, in_place, masked, shifted, scaled_whole, twice])
 def test_sums_of_whole_numbers_are_those_of_plain_python(function, types):
     pieces, _ = scheduled(function, *types)
     assert has_tiles(pieces) is (function is not twice)

@@ -90,6 +90,20 @@ def passed_on(x: Tensor, w: Tensor, members: int) -> Tensor:
     return out
 
 
+def moved_inside(x: Tensor, w: Tensor, members: int) -> Tensor:
+    """Change what was computed ahead in the inner loop."""
+    out = torch.empty(w.shape[0], x.shape[1])
+    for o in range(w.shape[0]):
+        g = o // members
+        for i in range(x.shape[1]):
+            s = 0.0
+            for k in range(w.shape[1]):
+                s += x[g, i, k] * w[o, k]
+            out[o, i] = s
+            g = (g + 1) % x.shape[0]
+    return out
+
+
 def weights(x: Tensor, g: Tensor, members: int) -> Tensor:
     """Ask for the member, too, and read one factor before the product."""
     out = torch.empty(g.shape[0], x.shape[1])
@@ -202,7 +216,8 @@ def test_what_passes_on_or_is_read_stays_ahead() -> None:
     given = numbers(3, 4, 5), numbers(6, 5)
     same(read_ahead, *given, memory([2, 0, 1], INT64))
     same(passed_on, *given, 2)
-    for function, last in ((read_ahead, memory([2, 0, 1], INT64)), (passed_on, 2)):
+    same(moved_inside, *given, 2)
+    for function, last in ((read_ahead, memory([2, 0, 1], INT64)), (passed_on, 2), (moved_inside, 2)):
         assert GROUPS not in kernels(function, *given, last)
 
 
