@@ -40,6 +40,7 @@ def with_lists_kept(source: SourceFunction) -> SourceFunction | None:
     if not any(_is_made_of_items(source, item) for item in calls):
         return None
     node = copy.deepcopy(source.node)
+    node.body = [*_spread(source, node)]
     keeper = _Keeper(source, node)
     node.body = [made for item in node.body for made in keeper.taken(item)]
     if not keeper.found:
@@ -92,9 +93,54 @@ def _is_made_of_items(source: SourceFunction, node: ast.Call) -> bool:
     """Return whether a call is `torch.tensor` of a name or of a comprehension."""
     if not node.args or not isinstance(node.args[0], ast.Name | ast.ListComp):
         return False
-    if any(word.arg != "dtype" for word in node.keywords) or len(node.args) != 1:
+    others = [word for word in node.keywords if word.arg != "dtype" and not _is_own_device(word)]
+    if others or len(node.args) != 1:
         return False
     return intrinsic(resolve(node.func, source.captured, source.local)) == "torch.tensor"
+
+
+def _is_own_device(word: ast.keyword) -> bool:
+    """Return whether a keyword is `device=x.device`: what loops leave lies where the arguments do."""
+    return word.arg == "device" and isinstance(word.value, ast.Attribute) and word.value.attr == "device"
+
+
+def _spread(source: SourceFunction, node: ast.FunctionDef) -> Iterator[ast.stmt]:
+    """Yield the statements of a function, with lists that tensors are made of begun empty, and filled then."""
+    calls = (item for item in all_nodes(node) if isinstance(item, ast.Call) and _is_made_of_items(source, item))
+    wanted = {item.args[0].id for item in calls if isinstance(item.args[0], ast.Name)}
+    stores = [item.id for item in all_nodes(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)]
+    for statement in node.body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.ListComp() as made) if (
+                name in wanted and stores.count(name) == 1 and _is_alone(node, made)
+            ):
+                yield from _filled(name, made)
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.List(elts=[_, *_] as items)) if (
+                name in wanted and stores.count(name) == 1 and not any(isinstance(item, ast.Starred) for item in items)
+            ):
+                yield _empty(name, statement.value)
+                yield from (_placed(ast.Expr(ast.Call(_append(name), [item], [])), item) for item in items)
+            case _:
+                yield statement
+
+
+def _append(name: str) -> ast.expr:
+    return ast.Attribute(ast.Name(name, ast.Load()), "append", ast.Load())
+
+
+def _empty(name: str, node: ast.expr) -> ast.stmt:
+    return _placed(ast.Assign([ast.Name(name, ast.Store())], ast.List([], ast.Load())), node)
+
+
+def _filled(name: str, node: ast.ListComp) -> Iterator[ast.stmt]:
+    """Yield the loops that a comprehension stands for, behind the empty list that they fill."""
+    made: ast.stmt = ast.Expr(ast.Call(_append(name), [node.elt], []))
+    for clause in reversed(node.generators):
+        for test in reversed(clause.ifs):
+            made = ast.If(test, [made], [])
+        made = ast.For(clause.target, clause.iter, [made], [])
+    yield _empty(name, node)
+    yield _placed(made, node)
 
 
 class _Keeper(ast.NodeTransformer):
@@ -124,7 +170,8 @@ class _Keeper(ast.NodeTransformer):
             return node
         self.found.setdefault(name, self._statement)
         arguments: list[ast.expr] = [ast.Name(_items(name), ast.Load()), ast.Name(_count(name), ast.Load())]
-        return ast.copy_location(ast.Call(ast.Name(_TAKEN, ast.Load()), arguments, node.keywords), node)
+        words = [word for word in node.keywords if not _is_own_device(word)]
+        return ast.copy_location(ast.Call(ast.Name(_TAKEN, ast.Load()), arguments, words), node)
 
     def _named(self, node: ast.expr) -> str | None:
         """Return the name of the list; a comprehension gets one, and becomes a loop."""
@@ -133,14 +180,7 @@ class _Keeper(ast.NodeTransformer):
         if not isinstance(node, ast.ListComp) or not _is_alone(self._node, node):
             return None
         name = f"listed_{node.lineno}_{node.col_offset}"
-        append = ast.Attribute(ast.Name(name, ast.Load()), "append", ast.Load())
-        made: ast.stmt = ast.Expr(ast.Call(append, [node.elt], []))
-        for clause in reversed(node.generators):
-            for test in reversed(clause.ifs):
-                made = ast.If(test, [made], [])
-            made = ast.For(clause.target, clause.iter, [made], [])
-        empty = ast.Assign([ast.Name(name, ast.Store())], ast.List([], ast.Load()))
-        self._before += [_placed(item, node) for item in (empty, made)]
+        self._before += _filled(name, node)
         return name
 
 

@@ -132,6 +132,8 @@ class PythonSplitter(Splitter):
                     return False
                 captured = self.source.captured
                 return is_iterable(node.iter, captured, self.local) and self.touches_elements(node)
+            case ast.Assign(value=ast.List() | ast.ListComp()):
+                return False
             case ast.Assign() if is_element_read(node.value) or self._gives_rows(node.value):
                 return False
             case ast.Assign() | ast.AugAssign() if self._indexes_by_tensor(node):
