@@ -164,9 +164,11 @@ def _joined(group: Sequence[Reduction], partials: Sequence[Expression], loc: Loc
 
 
 def identity(item: Reduction) -> Expression:
-    """Return what a partial result starts from."""
+    """Return what a partial result starts from. 0.0 would make 0.0 of sums that are -0.0."""
     dtype = item.symbol.dtype
     match item.operator.name:
+        case "add" if dtype.is_float:
+            return build.constant(-0.0, dtype)
         case "add":
             return build.constant(False if dtype is BOOL else 0, dtype)
         case "bit_or" | "bit_xor":
