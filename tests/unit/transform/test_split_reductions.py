@@ -15,8 +15,6 @@ from brickwork.target.cuda import cuda_target
 from brickwork.transform import split_reductions
 from brickwork.transform.host_device_partition import Partition
 from brickwork.transform.outline import is_nondeterministic
-from support import lowering
-from support.scheduling import AVX2, way
 from support.shared import define, lower, schedule_program, verify_program
 from support.tensors import argument_type, to_memory, to_tensor
 
@@ -587,18 +585,3 @@ def test_rows_that_share_an_axis_are_taken_to_be_parts_of_it(function, shared):
     program = pieces_of(function, x, torch.tensor([0, 9, 9]), torch.zeros(2, 2))
     (choice, *_) = [node for node in walk(program) if isinstance(node, If) and node.version.startswith("pieces")]
     assert shared == any(isinstance(n, Apply) and n.operator.name == "floordiv" for n in walk(choice.condition))
-
-
-def sum_of_row(x: torch.Tensor, out: torch.Tensor) -> None:
-    s = -0.0
-    for k in range(x.shape[0]):
-        s += x[k]
-    out[0] = s
-
-
-def test_a_sum_of_negative_zeros_is_one() -> None:
-    for target in (AVX2, GPU):
-        x, out = lowering.memory([-0.0] * 5000), lowering.memory([1.0])
-        signature = Signature(tuple(map(lowering.argument_type, (x, out))), device="cuda" if target is GPU else "cpu")
-        run_program(way(sum_of_row, signature, target), [x, out])
-        assert repr(out.data[0]) == "-0.0", target
