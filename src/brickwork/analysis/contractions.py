@@ -227,7 +227,7 @@ def find_contraction(
     deep = frozenset(loop.index for loop in sums)
     names = _Names(rows, columns, deep, _origins(before))
     limits = names.bounds(sums)
-    if symbol.dtype not in dtypes or symbol in read_symbols(product) or limits is None:
+    if symbol.dtype not in dtypes or limits is None:
         return None
     read = {node.tensor for node in walk((product, *masks)) if isinstance(node, Load)}
     if any(tensor.is_local for tensor in read):

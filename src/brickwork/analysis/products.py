@@ -135,10 +135,13 @@ class Choices:
 
     @legality
     def resolved(self, sum_up: Accumulation) -> Accumulation | None:
-        """Return a sum with the values of choices, and their conditions as masks; None if one is no factor."""
+        """Return a sum with the values of choices, and their conditions as masks; None if one is no factor.
+
+        What reads the sum itself goes on from the terms before, and is none either.
+        """
         masks, zeros = [*sum_up.masks], list[Expression]()
         added = self._whole(sum_up.added, masks, zeros)
-        own = self.found.keys() | self.hidden
+        own = self.found.keys() | self.hidden | {sum_up.symbol}
         bounds = [bound for loop in sum_up.loops for bound in (loop.start, loop.stop)]
         if read_symbols((added, *masks, *bounds)) & own:
             return None

@@ -453,6 +453,12 @@ def test_choices_over_zero(total: For) -> None:
         _loop(K, _assign(T, ZERO), _either(_assign(T, ELEMENT), otherwise=(_assign(T, build.mul(u, u)),)), ADD),
         _loop(K, _either(otherwise=(_assign(T, ZERO),)), ADD),
         _loop(K, _either(CHOICE, otherwise=(_assign(T, ZERO),)), ADD),
+        _loop(K, _assign(S, build.add(build.read(S), build.mul(build.read(S), ELEMENT)))),
+        _loop(K, _assign(S, build.sub(build.read(S), build.read(S)))),
+        _loop(K, _assign(T, build.read(S)), ADD),
+        _loop(K, _either(_assign(T, build.read(S)), otherwise=(_assign(T, ZERO),)), ADD),
+        _loop(K, If(condition=build.apply("lt", build.read(S), ELEMENT), then=(ADD,))),
+        _loop(K, _assign(J, build.add(build.read(J), k)), stop=build.read(J)),
     ],
     ids=[
         "a hidden variable is read",
@@ -467,6 +473,12 @@ def test_choices_over_zero(total: For) -> None:
         "another number where it does not hold",
         "nothing is assigned",
         "a choice in a choice",
+        "a product with the sum",
+        "the sum goes",
+        "a factor is the sum",
+        "a choice is the sum",
+        "a mask asks the sum",
+        "the sum ends the loop",
     ],
 )
 def test_no_choices_over_zero(total: For) -> None:

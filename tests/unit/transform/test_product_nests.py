@@ -173,6 +173,16 @@ def another_start(x: Tensor, w: Tensor, y: Tensor) -> None:
                 y[i, j] += s
 
 
+def terms_go_with_the_sum(x: Tensor, w: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        for j in range(w.shape[2]):
+            for t in range(3):
+                s = 0.0
+                for k in range(x.shape[1]):
+                    s += x[i, k] * w[t, k, j] * (s + 1.0)
+                y[i, j] += s
+
+
 def another_sum(x: Tensor, w: Tensor, y: Tensor) -> None:
     u = 0.5
     for i in range(x.shape[0]):
@@ -342,6 +352,7 @@ STAY = [
     *(a_partial_factor_may_be_read_for_nothing, another_start, another_sum, the_element_is_read),
     *(the_result_is_a_factor, a_place_is_counted, a_place_is_read_later, another_branch, something_follows),
     *(a_place_is_counted_in_a_loop, a_condition_is_counted, a_factor_passes_from_term_to_term),
+    terms_go_with_the_sum,
 ]
 
 
