@@ -40,6 +40,7 @@ from brickwork.ir.walk import assigned_symbols, read_symbols, statements, substi
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
+from brickwork.transform.canonical.choices import is_simple
 from brickwork.transform.guard import conjunction
 from brickwork.transform.interior import LARGEST
 from brickwork.transform.nests_apart import Changed, with_each
@@ -119,9 +120,8 @@ def _offset(index: Expression, own: Symbol) -> int | None:
 
 @legality
 def _is_fixed(index: Expression, assigned: frozenset[Symbol]) -> bool:
-    """Whether an index is the same for all iterations of a loop."""
-    found = effects(index)
-    return found.plain and not found.reads & assigned
+    """Whether an index is the same for all iterations of a loop, and known where none of them asks for it."""
+    return is_simple(index) and not read_symbols(index) & assigned
 
 
 @dataclass(slots=True)
@@ -168,7 +168,8 @@ class _Cutter:
     def cut(self, loop: For, place: Expression, around: Sequence[For], parts: list[Symbol]) -> Block:
         """Return the iterations of a loop before a place, that one, and those after it."""
         begun, ended = _limits(loop, place, around)
-        after = build.add(place, build.integer(1))
+        # The next number is one only where the place is in the loop, and not the greatest of all numbers.
+        after = build.add(place if ended else build.apply("minimum", place, loop.stop), build.integer(1))
         first = replace(loop, stop=place if ended else build.apply("minimum", loop.stop, place))
         last = replace(self.copy(loop), start=after if begun else build.apply("maximum", loop.start, after))
         parts += [first.index, last.index]
@@ -198,9 +199,10 @@ def _limits(loop: For, place: Expression, around: Sequence[For]) -> tuple[bool, 
     other = next((each for each in around if build.read(each.index) == place), None)
     if other is None:
         return False, False
+    moved = assigned_symbols(other.body)
     match loop.start, other.start:
         case Constant(value=least), Constant(value=begin):
             begun = least <= begin
         case least, begin:
-            begun = least == begin
-    return begun, loop.stop == other.stop and not read_symbols(loop.stop) & assigned_symbols(other.body)
+            begun = least == begin and _is_fixed(least, moved)
+    return begun, loop.stop == other.stop and _is_fixed(loop.stop, moved)

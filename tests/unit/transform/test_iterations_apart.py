@@ -143,6 +143,33 @@ def test_the_place_may_be_an_argument(function: Callable[..., object], at: int) 
     agree(function, torch.randint(1, 9, (8, 1)).float(), at)
 
 
+def by_an_argument_at_times(d: torch.Tensor, at: int) -> None:
+    for i in range(d.shape[0]):
+        d[i, 0] = d[i, 0] * 2.0
+        if at < d.shape[0]:
+            d[i, 0] = d[i, 0] + d[at, 0]
+
+
+@pytest.mark.parametrize("at", [5, 2**31 - 1, 2**63 - 2, 2**63 - 1])
+def test_no_number_is_after_the_greatest(at: int) -> None:
+    assert len(loops(by_an_argument_at_times, torch.ones(6, 1), at)) == 2
+    agree(by_an_argument_at_times, torch.randint(1, 9, (6, 1)).float(), at)
+
+
+def by_a_quotient(d: torch.Tensor, at: int, by: int) -> None:
+    for i in range(d.shape[0]):
+        d[i, 0] = d[i, 0] * 2.0
+        if by != 0:
+            d[i, 0] = d[i, 0] + d[at // by, 0]
+
+
+def test_nothing_is_divided_ahead_of_the_loop() -> None:
+    program, found = cut(by_a_quotient, torch.ones(6, 1), 4, 2)
+    assert program == found
+    for by in (0, 2):
+        agree(by_a_quotient, torch.ones(6, 1), 4, by)
+
+
 @pytest.mark.parametrize(
     ("function", "expected"),
     [
@@ -287,3 +314,12 @@ def test_the_end_of_a_loop_around_is_no_limit_where_it_moves() -> None:
     for body, limited in (((loop,), True), ((Assign(symbol=m, value=zero), loop), False)):
         around = For(index=k, start=zero, stop=end, body=body)
         assert iterations_apart._limits(loop, build.read(k), (around,)) == (True, limited)
+
+
+def test_the_beginning_of_a_loop_around_is_no_limit_where_it_moves() -> None:
+    k, i, m = (Symbol(name, number, INT64) for number, name in enumerate("kim"))
+    begin, end = build.read(m), build.integer(9)
+    loop = For(index=i, start=begin, stop=end, body=())
+    for body, limited in (((loop,), True), ((Assign(symbol=m, value=end), loop), False)):
+        around = For(index=k, start=begin, stop=end, body=body)
+        assert iterations_apart._limits(loop, build.read(k), (around,)) == (limited, True)
