@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 
 from brickwork.analysis.integer_range import integer_range
-from brickwork.analysis.products import Accumulation, Choices, Term, product_of, terms_of
+from brickwork.analysis.products import Accumulation, Choices, Term, Zero, are_zero, chooses_one, product_of, terms_of
 from brickwork.analysis.scalars import NONE, live_before
 from brickwork.ir import build
 from brickwork.ir.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT64, DType
@@ -239,9 +239,9 @@ def find_contraction(
         return None
     *sides, scale = sorted_out
     where = tuple(mask for mask in masks if names.is_of_elements(mask))
-    if any(mask in where for mask in found.zeros):
+    if any(zero.condition in where for zero in found.zeros):
         return None  # what is not finite is to meet the zero
-    masked = names.parted([mask for mask in masks if mask not in where])
+    masked = names.masked([mask for mask in masks if mask not in where], found.zeros, sides)
     if masked is None or (any(isinstance(node, Load) for node in walk(where)) and (any(limits) or any(masked))):
         return None
     if not all(names.reaches(*pair) for pair in zip(sides, (rows, columns), strict=True)):
@@ -426,6 +426,21 @@ class _Names:
                 if loops:
                     found.append(build.apply(name, build.read(loop.index), bound))
         return self.parted(found)
+
+    @legality
+    def masked(
+        self, masks: Sequence[Expression], zeros: Sequence[Zero], sides: Sequence[Sequence[Term]]
+    ) -> tuple[tuple[Expression, ...], tuple[Expression, ...]] | None:
+        """Return the masks of rows and those of columns, as `parted` does; None if a zero would not meet a factor.
+
+        A mask of the depth alone is one of the factors that it chooses.
+        """
+        found = self.parted(masks)
+        if found is None or not zeros:
+            return found
+        late = [mask for mask in found[0] if self.is_of_depth_alone(mask) and chooses_one(zeros, mask, sides)]
+        both = tuple(mask for mask in found[0] if mask not in late), (*found[1], *late)
+        return both if are_zero(zeros, both, sides) else None
 
     @legality
     def parted(self, masks: Sequence[Expression]) -> tuple[tuple[Expression, ...], tuple[Expression, ...]] | None:

@@ -9,9 +9,10 @@ Asked of expressions; what factors go with is asked in `contractions.py`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from math import frexp
+from math import frexp, isfinite
 
 from brickwork.analysis.integer_range import integer_range
 from brickwork.ir import build
@@ -23,17 +24,22 @@ from brickwork.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Accumulation:
-    """What loops add up in a variable, and the conditions under which it is added.
+class Zero:
+    """A condition, and factors that are 0 where it does not hold."""
 
-    Where one of `zeros` does not hold, which are conditions, too, a factor is 0.
-    """
+    condition: Expression
+    factors: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulation:
+    """What loops add up in a variable, and the conditions under which it is added: those of `zeros`, too."""
 
     loops: tuple[For, ...]
     symbol: Symbol
     added: Expression
     masks: tuple[Expression, ...]
-    zeros: tuple[Expression, ...] = ()
+    zeros: tuple[Zero, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +87,44 @@ def _is_exact(value: Expression) -> bool:
     """Whether float32, of 24 bits, has all integers that a value can be."""
     bounds = integer_range(value)
     return bounds is not None and max(-bounds[0], bounds[1]) <= 2**24
+
+
+def chooses_one(zeros: Sequence[Zero], mask: Expression, sides: Sequence[Sequence[Term]]) -> bool:
+    """Whether a mask chooses factors of the second side of a product alone."""
+    first, second = (any(term.value in _chosen(zeros, mask) for term in side) for side in sides)
+    return second and not first
+
+
+@legality
+def are_zero(zeros: Sequence[Zero], masks: Sequence[Sequence[Expression]], sides: Sequence[Sequence[Term]]) -> bool:
+    """Whether each side of a product is 0 as a whole where masks of it do not hold, or factors of it are 0.
+
+    What is not finite, times 0, is not 0: a side has nothing of that but what is 0 there, too.
+    """
+    for zero in zeros:
+        chosen = _chosen(zeros, zero.condition)
+        for own, side in zip(masks, sides, strict=True):
+            whole = zero.condition in own or any(term.value in chosen for term in side)
+            if whole and not Counter(term.value for term in side if not is_finite(term.value)) <= chosen:
+                return False
+    return True
+
+
+def _chosen(zeros: Sequence[Zero], condition: Expression) -> Counter[Expression]:
+    """Return the factors that are 0 where a condition does not hold."""
+    return Counter(factor for zero in zeros if zero.condition == condition for factor in zero.factors)
+
+
+@legality
+def is_finite(factor: Expression) -> bool:
+    """Whether a factor is known to be neither an infinity nor NaN."""
+    match factor:
+        case Constant(value=number):
+            return isfinite(number)
+        case Cast(operand=operand):
+            return not operand.dtype.is_float
+        case _:
+            return not factor.dtype.is_float
 
 
 def product_of(terms: Sequence[Term], dtype: DType) -> Expression:
@@ -139,7 +183,7 @@ class Choices:
 
         What reads the sum itself goes on from the terms before, and is none either.
         """
-        masks, zeros = [*sum_up.masks], list[Expression]()
+        masks, zeros = [*sum_up.masks], list[Zero]()
         added = self._whole(sum_up.added, masks, zeros)
         own = self.found.keys() | self.hidden | {sum_up.symbol}
         bounds = [bound for loop in sum_up.loops for bound in (loop.start, loop.stop)]
@@ -147,7 +191,7 @@ class Choices:
             return None
         return replace(sum_up, added=added, masks=tuple(masks), zeros=tuple(zeros))
 
-    def _whole(self, value: Expression, masks: list[Expression], zeros: list[Expression]) -> Expression:
+    def _whole(self, value: Expression, masks: list[Expression], zeros: list[Zero]) -> Expression:
         """Return what is added; where it is a choice, nothing is added elsewhere."""
         if isinstance(value, Read) and value.symbol in self.found:
             asked, value = self.found[value.symbol]
@@ -155,7 +199,7 @@ class Choices:
             return self._whole(value, masks, zeros)
         return self._factors(value, masks, zeros) if read_symbols(value) & self.found.keys() else value
 
-    def _factors(self, value: Expression, masks: list[Expression], zeros: list[Expression]) -> Expression:
+    def _factors(self, value: Expression, masks: list[Expression], zeros: list[Zero]) -> Expression:
         """Return a product with the values of its factors that are choices."""
         terms: list[Term] = []
         for term in terms_of(value):
@@ -164,8 +208,9 @@ class Choices:
                 asked, own = self.found[own.symbol]
                 parts = (*operands_of(asked, "logical_and"),)
                 masks += parts
-                zeros += parts
                 own = self._factors(own, masks, zeros)
+                chosen = tuple(each.value for each in terms_of(own))
+                zeros += (Zero(part, chosen) for part in parts)
             terms.append(replace(term, value=own))
         return product_of(terms, value.dtype)
 

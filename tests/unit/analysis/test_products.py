@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ import pytest
 import torch
 
 from brickwork.analysis.contractions import Contraction, accumulated, accumulation, find_contraction
-from brickwork.analysis.products import terms_of
+from brickwork.analysis.products import is_finite, terms_of
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, DType
 from brickwork.ir.nodes import Apply, Assign, Constant, Expression, For, If, Load, Statement, Symbol, TensorType
@@ -435,7 +436,7 @@ def test_choices_over_zero(total: For) -> None:
         assert found is None  # what passes from one iteration to the next has an order
         return
     assert found is not None
-    assert found.zeros == (EARLY,)
+    assert [zero.condition for zero in found.zeros] == [EARLY]
 
 
 @pytest.mark.parametrize(
@@ -521,3 +522,11 @@ def test_powers_of_two_that_divide_are_factors_but_near_the_ends_of_the_range(
 ) -> None:
     value = build.apply("truediv", t, build.constant(divisor, FLOAT32))
     assert (len(_factors(value)) == 2) == is_factor
+
+
+def test_what_is_known_to_be_finite() -> None:
+    double = build.cast(ELEMENT, FLOAT64)
+    finite = build.constant(-1.0, FLOAT32), _whole(INT32), build.cast(_whole(INT32), FLOAT32)
+    others = build.constant(math.inf, FLOAT32), build.constant(math.nan, FLOAT32), ELEMENT, double, t
+    assert all(map(is_finite, finite))
+    assert not any(map(is_finite, others))
