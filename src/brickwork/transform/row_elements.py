@@ -11,12 +11,13 @@ elements is the same for each of them, since nothing stores into what it reads.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.atomic_updates import find_updates
-from brickwork.analysis.verdicts import Analysis
+from brickwork.analysis.verdicts import Analysis, Bound
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.effects import effects
@@ -28,6 +29,7 @@ from brickwork.ir.nodes import (
     If,
     Kernel,
     Load,
+    Node,
     Read,
     Size,
     Statement,
@@ -35,10 +37,11 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
-from brickwork.ir.walk import statements
+from brickwork.ir.walk import statements, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
+from brickwork.transform.guard import conjunction
 from brickwork.transform.scratch import Names, copied, with_variables
 
 
@@ -46,7 +49,8 @@ from brickwork.transform.scratch import Names, copied, with_variables
 class _Rows:
     """A loop over rows, the one over a row's elements, what stands before that, and the tensor that ends rows.
 
-    Its elements are no more than any of the sizes in `most`.
+    Its elements are no more than any of the sizes in `most`. What stands before them reads in range where all `guards`
+    hold.
     """
 
     around: For
@@ -54,6 +58,7 @@ class _Rows:
     row: For
     ends: Tensor
     most: tuple[Size, ...]
+    guards: tuple[Expression, ...]
 
 
 def with_row_elements(kernel: Kernel, names: Names, target: Target) -> Kernel:
@@ -88,7 +93,20 @@ def _rows(statement: Statement, kernel: Kernel, analysis: Analysis) -> _Rows | N
     if tuple(end.indices for end in ends if isinstance(end, Load)) != places or len(tensors) > 1:
         return None
     most = [item.most for item in kernel.ascending if item.tensor in tensors]
-    return _Rows(around, tuple(heads), row, tensors.pop(), most[0]) if most else None
+    guards = _guards((*heads, row.start, row.stop), analysis)
+    if not most or guards is None:
+        return None
+    return _Rows(around, tuple(heads), row, tensors.pop(), most[0], guards)
+
+
+@legality
+def _guards(nodes: Sequence[Node], analysis: Analysis) -> tuple[Expression, ...] | None:
+    """Return where reads are in range, without a check of each: a row without elements would not run that."""
+    loads = [node for node in walk(nodes) if isinstance(node, Load)]
+    verdicts = [analysis.bounds[node.access, axis] for node in loads for axis in range(len(node.indices))]
+    if any(verdict.bound is Bound.CHECKED for verdict in verdicts):
+        return None
+    return tuple(dict.fromkeys(guard for verdict in verdicts for guard in verdict.guard))
 
 
 def _either(rows: _Rows, names: Names, target: Target) -> If:
@@ -99,8 +117,12 @@ def _either(rows: _Rows, names: Names, target: Target) -> If:
     # A thread takes a row, or a block does where its elements hold no loop.
     few = build.apply("lt", count, build.integer(target.threads if heavy else target.threads // target.block_threads))
     some = build.apply("gt", count, build.integer(0))
-    both = build.apply("logical_and", some, few)
-    return If(condition=both, then=(_elements(rows, names),), otherwise=(around,), loc=around.loc)
+    return If(
+        condition=conjunction([some, few, *rows.guards]),
+        then=(_elements(rows, names),),
+        otherwise=(around,),
+        loc=around.loc,
+    )
 
 
 @legality

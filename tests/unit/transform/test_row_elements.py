@@ -12,6 +12,7 @@ from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import While
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import walk
+from support.launches import as_launched
 from support.lowering import argument_type, memory, nested
 from support.scheduling import GPU, same, way
 from support.shared import define, lower, schedule_program
@@ -175,6 +176,14 @@ def read_where_stored(p: torch.Tensor, x: torch.Tensor, y: torch.Tensor):
         x[i] = z[i, 1]
 
 
+def at_places(p: torch.Tensor, x: torch.Tensor, y: torch.Tensor):
+    """Read for a row at a place that an element says."""
+    for e in range(len(p) - 1):
+        s = y[int(y[e])]
+        for i in range(p[e], p[e + 1]):
+            x[i] = x[i] * 2 + s
+
+
 TAKEN = [scaled, powers, inner_rows, two_stores]
 LEFT = [sums, carried, read_before, kept_before, two_in_a_row, other_places, from_elsewhere]
 LEFT += [
@@ -186,6 +195,7 @@ LEFT += [
     rows_after,
     every_second,
     read_where_stored,
+    at_places,
 ]
 X = memory([float(i % 5) for i in range(9)], FLOAT64)
 Y = memory([0.5, 1.5, -2.0, 3.0, 1.0, 2.0, 0.0, 1.0], FLOAT64)
@@ -225,6 +235,30 @@ def test_rows_that_are_more_than_their_elements_are_as_they_were(function) -> No
 @pytest.mark.parametrize("ends", ENDS)
 def test_rows_are_the_same_in_one_loop(function, ends) -> None:
     same(function, memory(ends, INT64), X, Y)
+
+
+@pytest.mark.parametrize("function", [scaled, at_places])
+@pytest.mark.parametrize("ends", [[0, 2, 2, 5], [0, 0, 4, 5], [4, 4, 4, 4], [9, 9, 9, 9]])
+@pytest.mark.parametrize("read", [[0.0, 2.0, 1.0], [0.0, 2.0], [], [1.0, 5.0, 1.0]])
+def test_what_a_row_without_elements_reads_may_be_out_of_range(function, ends, read) -> None:
+    def given():
+        return [memory(ends, INT64), memory([1.0] * 9, FLOAT64), memory(read, FLOAT64)]
+
+    signature = Signature(tuple(map(argument_type, given())), device="cuda", narrow=True, aligned=True)
+    found, after = list[str](), list[object]()
+    for pieces, run in (
+        (way(function, signature), run_program),
+        (way(function, signature, GPU), as_launched(run_program, (IndexError,))),
+    ):
+        arguments, failure = given(), ""
+        try:
+            run(pieces, arguments, check=True)
+        except IndexError:
+            failure = "IndexError"
+        found.append(failure)
+        after.append(nested(arguments[1]))
+    assert found[0] == found[1]
+    assert found[0] or after[0] == after[1]
 
 
 def test_few_rows_have_one_loop_and_many_have_theirs() -> None:
