@@ -6,9 +6,10 @@
                                                   for j in the strip:
                                                       y[places[j - first]] += values[j - first]
 
-So gradients are computed that are added where data, floats or searches say. What moves ahead reads no element that the
-loop stores into and no variable that an iteration leaves for the next one, and stores nothing. Invariant: all that the
-loop stores, it stores in the order of the source, so that results are the same to the bit.
+So gradients are computed that are added where data, floats or searches say, and `v[j] = f(v[j], v[j + 1])`, whose stores
+are in lanes then, too. What moves ahead reads no element that an earlier iteration stores into and no variable that one
+leaves for the next, and stores nothing. Invariant: all that the loop stores, it stores in the order of the source, so
+that results are the same to the bit.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ from itertools import takewhile
 from math import prod
 from typing import cast
 
+from brickwork.analysis.isl import Solver
 from brickwork.analysis.polynomial import UnknownAtom
+from brickwork.analysis.polyhedral_model import Access, Loop
+from brickwork.analysis.races import Facts, may_meet
 from brickwork.analysis.scalars import NONE, live_after_loops, live_before
 from brickwork.analysis.verdicts import Analysis, Bound, ConflictKind, LoopVerdict
 from brickwork.ir import build
@@ -60,6 +64,11 @@ from brickwork.transform.schedule.recurrence import is_division
 from brickwork.transform.schedule.schedule import LANES_LIMIT
 from brickwork.transform.scratch import Names, copied, names_of, with_variables
 
+STRIP = 4 * LANES_LIMIT
+"""Iterations of a strip: what a loop passes on stays in the nearest cache."""
+SHORT_STRIP = LANES_LIMIT
+"""Iterations of a strip if each has loops of its own, whose values are passed on, too."""
+
 
 def with_strips(kernel: Kernel, analysis: Analysis, target: Target) -> Kernel:
     """Return the kernel with strips of the loops in order that compute much before they store; `analysis` is of it."""
@@ -89,12 +98,25 @@ def _is_candidate(loop: For, analysis: Analysis) -> bool:
         return False
     if any(isinstance(node, For) and node.index not in analysis.loops for node in statements(loop.body)):
         return False
-    return _has_known_ends(loop, analysis) and not any(
-        varies_with(item, each.node.index) and access_cost(item, {each.node.index}) <= 2 * NEIGHBOUR
-        for item in analysis.inside(loop.index)
-        for each in takewhile(lambda each: each.node.index != loop.index, item.loops)
-        if analysis.loops[each.node.index].independent
+    return _has_known_ends(loop, analysis) and not _suits_lanes_around(loop, analysis)
+
+
+def _suits_lanes_around(loop: For, analysis: Analysis) -> bool:
+    """Whether iterations of a loop around have tensors of their own, or read neighbours where those of a loop do not."""
+    inside = analysis.inside(loop.index)
+    own = {item.tensor for item in inside if item.store}
+    lanes = all(_in_neighbours(item, loop) for item in inside if varies_with(item, loop.index))
+    return any(
+        any(not item.is_shared(around) for item in inside if item.tensor in own)
+        or (not lanes and any(_in_neighbours(item, around.node) for item in inside))
+        for around in takewhile(lambda each: each.node.index != loop.index, inside[0].loops)
+        if analysis.loops[around.node.index].independent
     )
+
+
+def _in_neighbours(access: Access, loop: For) -> bool:
+    """Whether iterations of a loop access elements that lie side by side."""
+    return varies_with(access, loop.index) and access_cost(access, {loop.index}) <= 2 * NEIGHBOUR
 
 
 @legality
@@ -106,48 +128,90 @@ def _has_known_ends(loop: For, analysis: Analysis) -> bool:
 
 def _cut(loop: For, live: frozenset[Symbol], names: Names, analysis: Analysis) -> For | None:
     """Return the loop over the strips of a loop; None where lanes would gain little. `live` is so after it."""
-    strip, size = names.symbol(f"{loop.index.name}_strip", INT64), build.integer(LANES_LIMIT)
+    strip, length = names.symbol(f"{loop.index.name}_strip", INT64), _length(loop)
+    size = build.integer(length)
     first = build.add(loop.start, build.mul(build.read(strip), size))
     stop = build.apply("minimum", build.add(first, size), loop.stop)
     place = build.sub(build.read(loop.index), first)
     fixed = live | live_before(loop.body, NONE)
     checked = frozenset(access for (access, _), verdict in analysis.bounds.items() if verdict.bound is Bound.CHECKED)
-    cutter = _Cutter(loop, names, fixed, place, checked)
+    early = _early_reads(loop, analysis)
+    cutter = _Cutter(loop, names, fixed, place, checked, early)
     ahead, behind = cutter.block(loop.body, ())
     while both := cutter.moved & cutter.left:
         fixed |= both
-        cutter = _Cutter(loop, names, fixed, place, checked)
+        cutter = _Cutter(loop, names, fixed, place, checked, early)
         ahead, behind = cutter.block(loop.body, ())
     one = replace(loop, start=first, stop=stop, body=ahead)
-    if not cutter.passed or not _pays(one, behind, cutter.passed, analysis):
+    lanes = _are_free(loop, behind, cutter.left & fixed, analysis)
+    if not cutter.passed or not (lanes or _pays(one, behind, cutter.passed)) or not _lanes_pay(one, analysis):
         return None
     twice = assigned_symbols(ahead) & assigned_symbols(behind)
     own = {symbol: names.symbol(symbol.name, symbol.dtype) for symbol in sorted(twice, key=lambda item: item.number)}
     other = with_variables(copied(replace(one, body=behind), names), own)
     made = (Local(tensor=tensor, loc=loop.loc) for tensor in cutter.passed)
-    count = build.apply("floordiv", build.add(build.sub(loop.stop, loop.start), build.integer(LANES_LIMIT - 1)), size)
+    count = build.apply("floordiv", build.add(build.sub(loop.stop, loop.start), build.integer(length - 1)), size)
     return replace(loop, index=strip, start=build.integer(0), stop=count, body=(*made, one, other))
 
 
-def _pays(loop: For, behind: Block, passed: Sequence[Tensor], analysis: Analysis) -> bool:
+def _length(loop: For) -> int:
+    """Return how many iterations of a loop a strip has."""
+    return SHORT_STRIP if effects(loop.body).loops else STRIP
+
+
+def _facts(loop: For, analysis: Analysis) -> tuple[Loop, Facts]:
+    """Return a loop in the model, and what questions about it rest on."""
+    around = next(item for item in analysis.model.loops if item.node.index == loop.index)
+    return around, Facts(analysis.model, Solver(), analysis.bounds)
+
+
+@legality
+def _early_reads(loop: For, analysis: Analysis) -> frozenset[int]:
+    """Return the loads of what a loop stores into that find no element which an earlier iteration has stored."""
+    around, facts = _facts(loop, analysis)
+    inside = analysis.inside(loop.index)
+    stores = [item for item in inside if item.store]
+    return frozenset(
+        item.number
+        for item in inside
+        if not item.store
+        and not any(
+            item.tensor == store.tensor and may_meet(facts, around, store, item, depth=around.depth) for store in stores
+        )
+    )
+
+
+def _are_free(loop: For, behind: Block, kept: frozenset[Symbol], analysis: Analysis) -> bool:
+    """Whether lanes may run what is left of a loop, too: it stores apart what it was passed, and keeps no variables."""
+    around, facts = _facts(loop, analysis)
+    stores = [item for item in analysis.inside(loop.index) if item.store]
+    return not (kept or effects(behind).loads & effects(behind).changes or effects(behind).loops) and not any(
+        one.tensor == other.tensor and may_meet(facts, around, one, other, depth=around.depth)
+        for one in stores
+        for other in stores
+    )
+
+
+def _pays(loop: For, behind: Block, passed: Sequence[Tensor]) -> bool:
     """Whether lanes gain more than what is left takes, and more than to store and load what is passed on."""
-    gained, often = _total(loop.body), sum(prod(tensor.sizes) // LANES_LIMIT for tensor in passed)
-    worth = gained >= max(2 * ARITHMETIC * often, _total(behind))
-    return worth and lanes_pay(loop, FEW, _alone(loop, analysis))
+    gained, often = _total(loop.body), sum(prod(tensor.sizes) // tensor.sizes[-1] for tensor in passed)
+    return gained >= max(2 * ARITHMETIC * often, _total(behind))
 
 
-def _alone(loop: For, analysis: Analysis) -> Analysis:
-    """Return the analysis of what runs ahead of a loop."""
+def _lanes_pay(loop: For, analysis: Analysis) -> bool:
+    """Whether what runs ahead of a loop takes less time in lanes."""
     numbers = {node.access for node in walk(loop) if isinstance(node, Load)}
     accesses = tuple(item for item in analysis.accesses if item.number in numbers)
-    return replace(analysis, accesses=accesses, loops={**analysis.loops, loop.index: LoopVerdict(True)})
+    alone = replace(analysis, accesses=accesses, loops={**analysis.loops, loop.index: LoopVerdict(True)})
+    return lanes_pay(loop, FEW, alone)
 
 
 @dataclass(slots=True)
 class _Cutter:
     """Tells what of a loop's iterations runs ahead, and what is left to run in order; `fixed` variables stay in order.
 
-    `place` is an iteration's place in its strip, `checked` are accesses that may fail. `moved` and `left` are the
+    `place` is an iteration's place in its strip, `checked` are accesses that may fail, and `early` loads that find what no
+    iteration before has stored. `stored` are the tensors that an iteration may have changed so far. `moved` and `left` are the
     variables that are assigned ahead and in order, `read` those that have been read in order so far, `passed` the
     arrays that pass values on.
     """
@@ -157,10 +221,12 @@ class _Cutter:
     fixed: frozenset[Symbol]
     place: Expression
     checked: frozenset[int]
+    early: frozenset[int]
     moved: set[Symbol] = field(default_factory=set[Symbol])
     left: set[Symbol] = field(default_factory=set[Symbol])
     read: set[Symbol] = field(default_factory=set[Symbol])
     passed: list[Tensor] = field(default_factory=list[Tensor])
+    stored: set[Tensor] = field(default_factory=set[Tensor])
     fails: bool = False
     """Whether what fails in some iterations only has been met: what follows is left."""
     acts: bool = False
@@ -181,6 +247,7 @@ class _Cutter:
             match statement:
                 case For(body=body) if self.is_short(statement, around):
                     self.acts = True
+                    self.stored |= effects(body).changes
                     self.moved.add(statement.index)
                     parts = self.block(body, (*around, statement))
                     ahead += [replace(statement, body=parts[0])] if parts[0] else []
@@ -201,6 +268,7 @@ class _Cutter:
                     found = effects(kept)
                     self.fails |= bool(found.fails)
                     self.acts |= bool(found.fails or found.changes) or self.may_fail(kept)
+                    self.stored |= found.changes
                     self.left |= found.assigns
                     self.read |= found.reads
                     behind.append(kept)
@@ -223,7 +291,7 @@ class _Cutter:
             and not found.stores
             and not self.fails
             and not self.may_fail(statement)
-            and not found.loads & self.changed
+            and self.finds_the_same(statement)
             and self.are_known(live_before((statement,), NONE))
             and not found.assigns & (self.fixed | self.read | self.left)
         )
@@ -239,7 +307,17 @@ class _Cutter:
         """Whether a value can be computed ahead."""
         found = effects(value)
         quiet = not (self.fails or self.may_fail(value))
-        return quiet and not found.loads & self.changed and self.are_known(found.reads)
+        return quiet and self.finds_the_same(value) and self.are_known(found.reads)
+
+    @legality
+    def finds_the_same(self, root: Node) -> bool:
+        """Whether the elements that a tree loads are ahead what they are in order."""
+        changed, declared = self.changed, effects(self.loop.body).declares
+        return all(
+            node.access in self.early and node.tensor not in declared and node.tensor not in self.stored
+            for node in walk(root)
+            if isinstance(node, Load) and node.tensor in changed
+        )
 
     @legality
     def may_fail(self, root: Node) -> bool:
@@ -304,7 +382,7 @@ class _Cutter:
     def with_passed(self, ahead: Block, behind: Block, around: tuple[For, ...]) -> tuple[Block, Block]:
         """Return both parts of a block with arrays for the variables that the first one has for the second one."""
         needed = live_before(behind, NONE) & assigned_symbols(ahead) - {each.index for each in around}
-        sizes = (*(trip_count(each) or 0 for each in around), LANES_LIMIT)
+        sizes = (*(trip_count(each) or 0 for each in around), _length(self.loop))
         indices = (*(build.sub(build.read(each.index), each.start) for each in around), self.place)
         stores: list[Statement] = []
         loads: list[Statement] = []
@@ -327,6 +405,15 @@ def computes_ahead(loop: For) -> bool:
     """Whether a loop is what a strip computes ahead, for which lanes are meant."""
     stored = effects(loop.body).stores
     return bool(stored) and all(tensor.is_local and tensor.added for tensor in stored)
+
+
+def is_strip(loop: For) -> bool:
+    """Whether a loop is over the iterations of one strip, or is as short."""
+    match loop.stop:
+        case Apply(operator=operator, operands=(stop, _)) if operator.name == "minimum":
+            return any(stop == build.add(loop.start, build.integer(most)) for most in (STRIP, SHORT_STRIP))
+        case _:
+            return False
 
 
 def _total(block: Iterable[Statement]) -> float:

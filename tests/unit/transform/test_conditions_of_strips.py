@@ -21,7 +21,10 @@ TARGET = Target(name="cpu", identity="test", vector_bytes=64, vector_registers=3
 @pytest.fixture(autouse=True)
 def short_strips(monkeypatch):
     monkeypatch.setattr(strips, "LANES_LIMIT", 4)
+    monkeypatch.setattr(strips, "STRIP", 4)
+    monkeypatch.setattr(strips, "SHORT_STRIP", 4)
     monkeypatch.setattr(strips, "_pays", lambda *_: True)
+    monkeypatch.setattr(strips, "_lanes_pay", lambda *_: True)
 
 
 def cut(kernel: Kernel) -> Kernel:
@@ -203,9 +206,61 @@ def lanes_around_read_neighbours(x: Tensor, y: Tensor, n: Tensor, m: Tensor) -> 
             m[n[i], j] += x[i] * x[i] * m[0, j]
 
 
+def what_comes_later_is_read(x: Tensor, y: Tensor, n: Tensor, m: Tensor) -> None:
+    for r in range(2):
+        for i in range(y.shape[0] - 1):
+            y[i] = y[i] * 0.5 + y[i + 1] * r
+
+
+def what_came_before_is_read(x: Tensor, y: Tensor, n: Tensor, m: Tensor) -> None:
+    for i in range(1, y.shape[0]):
+        y[i] = y[i - 1] * 0.5 + x[i] * 2.0
+
+
+def what_came_before_may_be_read(x: Tensor, y: Tensor, n: Tensor, m: Tensor) -> None:
+    for i in range(y.shape[0] - 1):
+        y[i] = y[n[i]] * 0.5 + x[i] * 2.0
+
+
+def the_iteration_has_stored_before(x: Tensor, y: Tensor, n: Tensor, m: Tensor) -> None:
+    for i in range(y.shape[0] - 1):
+        y[i] = x[i] * 2.0 + y[i + 1]
+        m[0, i] = y[i] * y[i] + m[0, i + 1]
+
+
+def a_branch_has_stored_before(x: Tensor, y: Tensor, n: Tensor, m: Tensor) -> None:
+    for i in range(y.shape[0] - 1):
+        if x[i] * x[i] > 2.0:
+            y[i] = x[i] * 3.0 + x[i + 1]
+        m[0, i] = y[i] * 2.0 + m[0, i + 1] * m[0, i]
+
+
+def a_turn_of_a_short_loop_has_stored_before(x: Tensor, y: Tensor, n: Tensor, m: Tensor) -> None:
+    for i in range(y.shape[0] - 1):
+        for d in range(3):
+            y[i] = y[i] * 0.5 + x[i] * d
+            y[i + 1] += 1.0
+
+
+def a_variable_has_what_comes_later(x: Tensor, y: Tensor, n: Tensor, m: Tensor) -> None:
+    for i in range(y.shape[0] - 2):
+        a = y[i + 1]
+        b = y[i + 2]
+        y[i] = a + 1.0
+        if a > b:
+            y[i] = (b + y[i]) * 0.5
+
+
 @pytest.mark.parametrize(
     ("function", "ahead"),
     [
+        (what_comes_later_is_read, {"y"}),
+        (what_came_before_is_read, {"x"}),
+        (what_came_before_may_be_read, {"n", "x"}),
+        (the_iteration_has_stored_before, {"x", "y"}),
+        (a_branch_has_stored_before, {"x", "m"}),
+        (a_turn_of_a_short_loop_has_stored_before, {"x"}),
+        (a_variable_has_what_comes_later, {"y"}),
         (values_are_added, {"n", "x"}),
         (places_are_searched, {"m"}),
         (branches_hold_updates, {"n", "x"}),

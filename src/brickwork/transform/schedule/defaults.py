@@ -61,7 +61,7 @@ from brickwork.transform.schedule.schedule import (
     chunk_of,
     planned,
 )
-from brickwork.transform.strips import computes_ahead
+from brickwork.transform.strips import computes_ahead, is_strip
 from brickwork.transform.verbs.fuse import find_flat
 from brickwork.transform.verbs.reorder import permute
 
@@ -197,7 +197,7 @@ class _Processor(Planner):
         """Share chunks of a loop out among threads, each with partial results of what it accumulates."""
         if self.analysis.loops[loop.index].reductions:
             yield Rfactor(loop.index, Level.POOL, size)
-        else:
+        elif not is_strip(loop):
             yield Split(loop.index, size)
             yield Bind(chunk_of(loop.index), Level.POOL)
 
