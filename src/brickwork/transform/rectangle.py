@@ -18,7 +18,7 @@ Invariant: the same iterations run; the analysis is of the nest as it was, and h
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TypeAlias, cast
@@ -106,11 +106,18 @@ def _window(loop: For, analysis: Analysis, unknown: frozenset[Symbol], values: V
             values = _after(item, values)
         found = _window(last, analysis, unknown, values)
         if found is not last and not effects(head).reads & inside.assigns:
-            asked = cast("If", found.body[0])
-            condition = build.apply("logical_and", own, asked.condition)
-            both = replace(asked, condition=condition, then=(*head, *asked.then))
-            return replace(loop, start=start, stop=stop, body=(replace(found, body=(both,)),))
+            return replace(loop, start=start, stop=stop, body=(_asking(found, own, head),))
     return replace(loop, start=start, stop=stop, body=(If(condition=own, then=loop.body, loc=loop.loc),))
+
+
+def _asking(found: For, own: Expression, head: Sequence[Statement]) -> For:
+    """Return windows in a window, the innermost of which asks for the outer one, too, and runs what stands before."""
+    inner = found.body[0]
+    if isinstance(inner, For):
+        return replace(found, body=(_asking(inner, own, head),))
+    asked = cast("If", inner)
+    condition = build.apply("logical_and", own, asked.condition)
+    return replace(found, body=(replace(asked, condition=condition, then=(*head, *asked.then)),))
 
 
 @legality

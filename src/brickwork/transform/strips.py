@@ -6,10 +6,10 @@
                                                   for j in the strip:
                                                       y[places[j - first]] += values[j - first]
 
-So gradients are computed that are added where data, floats or searches say, and `v[j] = f(v[j], v[j + 1])`, whose stores
-are in lanes then, too. What moves ahead reads no element that an earlier iteration stores into and no variable that one
-leaves for the next, and stores nothing. Invariant: all that the loop stores, it stores in the order of the source, so
-that results are the same to the bit.
+So gradients are computed that are added where data, floats or searches say, and `v[j] = f(v[j], v[j + 1])`, which then
+is stored in lanes, too. What moves ahead reads no element that an earlier iteration stores into and no variable that
+one leaves for the next, and stores nothing. Invariant: all that the loop stores, it stores in the order of the source,
+so that results are the same to the bit.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from math import prod
 from typing import cast
 
 from brickwork.analysis.isl import Solver
-from brickwork.analysis.polynomial import UnknownAtom
 from brickwork.analysis.polyhedral_model import Access, Loop
+from brickwork.analysis.polynomial import UnknownAtom
 from brickwork.analysis.races import Facts, may_meet
 from brickwork.analysis.scalars import NONE, live_after_loops, live_before
 from brickwork.analysis.verdicts import Analysis, Bound, ConflictKind, LoopVerdict
@@ -102,7 +102,7 @@ def _is_candidate(loop: For, analysis: Analysis) -> bool:
 
 
 def _suits_lanes_around(loop: For, analysis: Analysis) -> bool:
-    """Whether iterations of a loop around have tensors of their own, or read neighbours where those of a loop do not."""
+    """Whether iterations of a loop around have tensors of their own, or access neighbours where the loop's do not."""
     inside = analysis.inside(loop.index)
     own = {item.tensor for item in inside if item.store}
     lanes = all(_in_neighbours(item, loop) for item in inside if varies_with(item, loop.index))
@@ -143,7 +143,7 @@ def _cut(loop: For, live: frozenset[Symbol], names: Names, analysis: Analysis) -
         cutter = _Cutter(loop, names, fixed, place, checked, early)
         ahead, behind = cutter.block(loop.body, ())
     one = replace(loop, start=first, stop=stop, body=ahead)
-    lanes = _are_free(loop, behind, cutter.left & fixed, analysis)
+    lanes = _are_free(loop, behind, frozenset(cutter.left & fixed), analysis)
     if not cutter.passed or not (lanes or _pays(one, behind, cutter.passed)) or not _lanes_pay(one, analysis):
         return None
     twice = assigned_symbols(ahead) & assigned_symbols(behind)
@@ -210,10 +210,10 @@ def _lanes_pay(loop: For, analysis: Analysis) -> bool:
 class _Cutter:
     """Tells what of a loop's iterations runs ahead, and what is left to run in order; `fixed` variables stay in order.
 
-    `place` is an iteration's place in its strip, `checked` are accesses that may fail, and `early` loads that find what no
-    iteration before has stored. `stored` are the tensors that an iteration may have changed so far. `moved` and `left` are the
-    variables that are assigned ahead and in order, `read` those that have been read in order so far, `passed` the
-    arrays that pass values on.
+    `place` is an iteration's place in its strip, `checked` are accesses that may fail, and `early` loads that find what
+    no iteration before has stored. `moved` and `left` are the variables that are assigned ahead and in order, `read`
+    those that have been read in order so far, `passed` the arrays that pass values on, `stored` the tensors that the
+    iteration may have changed so far.
     """
 
     loop: For

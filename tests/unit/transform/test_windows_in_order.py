@@ -34,6 +34,19 @@ def stamped(x: Tensor, p: Tensor) -> None:
                 x[i, j] = x[i, j] * 0.5 + i - top
 
 
+def cubes(x: Tensor, p: Tensor) -> None:
+    y = torch.zeros((6, 7, 4))
+    for t in range(p.shape[0]):
+        top, left = p[t, 0] - 2, p[t, 1] - 1
+        for i in range(max(0, top), min(x.shape[0], top + 4)):
+            for j in range(max(left, 0), min(x.shape[1], left + 3)):
+                for k in range(max(left - 1, 0), min(4, left + 1)):
+                    y[i, j, k] = y[i, j, k] * 0.5 + i - top + k
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            x[i, j] = y[i, j, 1] + y[i, j, 2]
+
+
 def around_the_greatest(x: Tensor, p: Tensor) -> None:
     for _ in range(3):
         best, row, column = -1.0, 0, 0
@@ -210,6 +223,7 @@ def another_inside(x: Tensor, p: Tensor) -> None:
 
 PROGRAMS: list[tuple[Callable[[Tensor, Tensor], None], list[str]]] = [
     (stamped, ["i", "j"]),
+    (cubes, ["i", "j", "k"]),
     (around_the_greatest, ["i", "j"]),
     (first_ones, ["i"]),
     (one_side, ["i"]),
