@@ -222,15 +222,14 @@ class _Promoter:
             return ()
         if any(isinstance(node, Load) and node.tensor in stored for index in indices for node in walk(index)):
             return ()
-        store = next(node for node in same if isinstance(node, Store))
-        if not all(self.is_apart(loop, store, node) for node in others):
-            return ()
-        return same
+        return same if all(self.is_apart(loop, one, other) for one in same for other in others) else ()
 
     @legality
-    def is_apart(self, loop: For, store: Store, other: Load | Store) -> bool:
-        """Whether another access never touches the element that a store writes, while a loop runs."""
-        return self.apart is not None and self.apart(loop.index, store.access, other.access)
+    def is_apart(self, loop: For, one: Load | Store, other: Load | Store) -> bool:
+        """Whether two accesses do not meet on an element that one of them writes, while a loop runs."""
+        if isinstance(one, Load) and isinstance(other, Load):
+            return True
+        return self.apart is not None and self.apart(loop.index, one.access, other.access)
 
 
 @legality

@@ -39,7 +39,7 @@ from brickwork.ir.walk import assigned_symbols, read_symbols, substitute, walk, 
 from brickwork.legality import legality
 from brickwork.target.target import WARP
 from brickwork.transform.register_lists import FEW
-from brickwork.transform.scratch import Names
+from brickwork.transform.scratch import Names, empty_sum
 
 # ---------------------------------------------------------------- rows
 
@@ -193,9 +193,8 @@ def _summed(loop: For, sums: Sequence[tuple[For, Store]], names: Names) -> Itera
         part = _local(f"{store.tensor.name}_sum", _items(inner), names)
         index = names.symbol(inner.index.name, inner.index.dtype)
         here, there = (build.sub(build.read(each), inner.start) for each in (inner.index, index))
-        zero = names.store(part, there, build.constant(0, FLOAT32))
         yield Local(tensor=part, loc=store.loc)
-        yield replace(inner, index=index, body=(zero,))
+        yield replace(inner, index=index, body=(names.store(part, there, empty_sum(FLOAT32)),))
         total = build.add(names.load(part, here), store.value)
         held[id(store)] = replace(names.store(part, here, total), loc=store.loc)
         places = tuple(substitute(each, {inner.index: build.read(index)}) for each in store.indices)

@@ -163,14 +163,17 @@ def _joined(group: Sequence[Reduction], partials: Sequence[Expression], loc: Loc
     return If(condition=better, then=(*given,), loc=loc)
 
 
+def empty_sum(dtype: DType) -> Expression:
+    """Return what a partial sum starts from. 0.0 would make 0.0 of sums that are -0.0."""
+    return build.constant(-0.0 if dtype.is_float else False if dtype is BOOL else 0, dtype)
+
+
 def identity(item: Reduction) -> Expression:
-    """Return what a partial result starts from. 0.0 would make 0.0 of sums that are -0.0."""
+    """Return what a partial result starts from."""
     dtype = item.symbol.dtype
     match item.operator.name:
-        case "add" if dtype.is_float:
-            return build.constant(-0.0, dtype)
         case "add":
-            return build.constant(False if dtype is BOOL else 0, dtype)
+            return empty_sum(dtype)
         case "bit_or" | "bit_xor":
             return build.constant(0, dtype)
         case "bit_and":

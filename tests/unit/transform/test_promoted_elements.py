@@ -60,6 +60,15 @@ def moving(x: Tensor, y: Tensor, e: Tensor) -> None:
         y[0] += x[t] * y[t]
 
 
+def set_where_no_other_is_read(x: Tensor, y: Tensor, e: Tensor) -> None:
+    for t in range(x.shape[0]):
+        for _ in range(3):
+            if t % 3 == 1:
+                y[t] = 0.0
+            else:
+                y[t] += y[e[0]]
+
+
 PROGRAMS = [
     (of_rows, 0),
     (through_two_loops, 0),
@@ -67,6 +76,7 @@ PROGRAMS = [
     (maybe_one_element, 2),
     (read_in_others_places, 2),
     (moving, 1),
+    (set_where_no_other_is_read, 2),
 ]
 
 

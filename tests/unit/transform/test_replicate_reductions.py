@@ -68,15 +68,18 @@ def weigh(x: torch.Tensor, out: torch.Tensor) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_floats_are_added_in_copies_too(dtype):
-    x = torch.randint(0, 4, (30,)).to(dtype)
+@pytest.mark.parametrize("begin", [0.5, -0.0])
+def test_floats_are_added_in_copies_too(dtype, begin):
+    """What nothing is added to stays as it is, -0.0, too."""
+    x = torch.randint(0, 3, (30,)).to(dtype)
     program, pieces = programs_of(weigh, x, torch.zeros(4, dtype=dtype))
     results = []
     for one in (program, pieces):
-        memories = [to_memory(x), to_memory(torch.full((4,), 0.5, dtype=dtype))]
+        memories = [to_memory(x), to_memory(torch.full((4,), begin, dtype=dtype))]
         run_program(one, memories, key=5, check=True)
         results.append(to_tensor(memories[1]))
     assert torch.equal(*results)
+    assert torch.equal(*map(torch.signbit, results))
     assert set(launches_of(pieces)) == {3}
 
 
