@@ -155,7 +155,7 @@ def filled(state: State, copied: Copied, known: Copies) -> Copies:
     if source is not None:
         slab = source.reads[0]
         if slab.tensor in state.kept_arrays:
-            before, whole = known.get(slab.tensor, {}), is_all(slab)
+            before, whole = known.get(slab.tensor, {}), is_all(slab) and not slab.anywhere
             found = {owner: replace(copy, whole=copy.whole and whole) for owner, copy in before.items()}
         else:
             found = {slab.tensor: _Copy(source, copied.loc, whole=not slab.anywhere)}

@@ -16,7 +16,7 @@ from dataclasses import replace
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.indexing import load, numeric
 from brickwork.frontend.lowering_state import Key, State
-from brickwork.frontend.row_arrays import demand_array, is_row_array, kept_row, part_of, whole_row
+from brickwork.frontend.row_arrays import demand_array, is_row_array, kept_row, owners, part_of, whole_row
 from brickwork.frontend.rules import SharedRowError, unsupported
 from brickwork.frontend.typing import Operand, Record, Row, Value, View, numbers_of, with_parts
 from brickwork.ir.effects import effects
@@ -47,7 +47,7 @@ def _held(state: State, found: Row | View, loc: Location) -> Operand:
     if key in state.rows or row.dear:
         kept = kept_row(state, found, key, "row", loc, named=True, roomy=True)
         if row.view or row in state.part_of:
-            state.shared |= {kept.tensor, *((row.reads[0].tensor,) if row.view else ())}
+            state.shared |= {kept.tensor, *owners(state, row)}
         return part_of(state, kept, row.sizes, loc)
     state.held.append((state.block, len(state.block), row, key))
     return found
@@ -77,7 +77,8 @@ def keep_stale(state: State, first: int = 0) -> None:
     """
     for block, position, row, key in state.held[first:]:
         found = _overwritten(state, row, effects(block[position:]).stores)
-        if found is not None and (is_row_array(state, found) or not row.view):
+        part = row in state.part_of and found in state.kept_arrays
+        if found is not None and (is_row_array(state, found) or part or not row.view):
             demand_array(state, key)
     del state.held[first:]
 

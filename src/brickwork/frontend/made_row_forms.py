@@ -208,7 +208,8 @@ def _has_rows(node: ast.expr) -> bool:
 
 def turned(node: ast.Attribute) -> ast.Call | None:
     """Return what `W.T` is in a loop."""
-    return _call("turned", node.value) if node.attr in _TURNED else None
+    axes = [ast.Constant(-2), ast.Constant(-1)] if node.attr == "mT" else []
+    return _call("turned", node.value, *axes) if node.attr in _TURNED else None
 
 
 def without_none(node: ast.Subscript) -> ast.expr | None:

@@ -42,6 +42,8 @@ def made_row(state: State, name: str, arguments: Sequence[Operand], loc: Locatio
             return _stacked(state, rows, _axis(more, 0), _kind(more[1:], loc), loc)
         case "widened", [row, axis]:
             return _widened(state, row, _axis([axis], 0), loc)
+        case "turned", [row]:
+            return _transposed(state, row, loc)
         case "turned", [row, *axes]:
             return _turned(state, row, (_axis(axes, -2), _axis(axes[1:], -1)), loc)
         case "converted", [row, ElementType(dtype=kind)]:
@@ -148,6 +150,8 @@ def _converted(state: State, found: Operand, kind: DType, loc: Location) -> Oper
     row = as_row(state, found, loc)
     if row is None:
         return _typed(state, scalar(state, found, loc), kind, loc)
+    if (row.reads[0].tensor.type.element if row.view else _type_of(state, row, loc)) is kind:
+        return row
 
     def item(indices: tuple[Expression, ...]) -> Value:
         return _typed(state, scalar(state, row.item(indices), loc), kind, loc)
@@ -173,10 +177,12 @@ def _within(axis: int, rank: int, row: Operand, loc: Location) -> int:
     return axis % rank
 
 
-def _elsewhere(row: Row, sizes: tuple[Expression, ...], found: Row) -> Row:
+def _elsewhere(state: State, row: Row, sizes: tuple[Expression, ...], found: Row) -> Row:
     """Return a row that has the items of another one under other indices: in Python it is a view, too."""
     reads = tuple(replace(slab, anywhere=True) for slab in row.reads)
-    return Row(sizes, found.item, reads, view=row.view, dear=row.dear)
+    made = Row(sizes, found.item, reads, view=row.view, dear=row.dear)
+    state.part_of[made] = row
+    return made
 
 
 def _widened(state: State, found: Operand, axis: int, loc: Location) -> Row:
@@ -184,19 +190,25 @@ def _widened(state: State, found: Operand, axis: int, loc: Location) -> Row:
     at = _within(axis, row.rank + 1, found, loc)
     sizes = (*row.sizes[:at], integer(1, loc), *row.sizes[at:])
     made = Row(sizes, lambda indices: row.item((*indices[:at], *indices[at + 1 :])), ())
-    return _elsewhere(row, sizes, made)
+    return _elsewhere(state, row, sizes, made)
+
+
+def _transposed(state: State, found: Operand, loc: Location) -> Row:
+    row = _row(state, found, loc)
+    if row.rank > 2:
+        advice = "write which axes change places, `.transpose(0, 1)`, or `.mT` for the last two"
+        raise error("BW102", f"`.T` of {row.rank} dimensions in a loop", loc, advice)
+    return row if row.rank < 2 else _turned(state, found, (-2, -1), loc)
 
 
 def _turned(state: State, found: Operand, axes: tuple[int, int], loc: Location) -> Row:
     row = _row(state, found, loc)
-    if row.rank < 2 and axes == (-2, -1):
-        return row
     one, other = (_within(axis, row.rank, found, loc) for axis in axes)
     order = [*range(row.rank)]
     order[one], order[other] = other, one
     sizes = tuple(row.sizes[axis] for axis in order)
     made = Row(sizes, lambda indices: row.item(tuple(indices[axis] for axis in order)), ())
-    return _elsewhere(row, sizes, made)
+    return _elsewhere(state, row, sizes, made)
 
 
 # ---------------------------------------------------------------- several rows

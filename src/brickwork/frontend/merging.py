@@ -12,7 +12,17 @@ from brickwork.frontend.evaluation_order import array_key
 from brickwork.frontend.indexing import load
 from brickwork.frontend.lowering_state import State, describe
 from brickwork.frontend.optional_numbers import as_maybe, form_inside
-from brickwork.frontend.row_arrays import Filling, is_part, item_at, nest, note_copy, part_of, sizes_of
+from brickwork.frontend.row_arrays import (
+    Filling,
+    is_part,
+    item_at,
+    nest,
+    note_copy,
+    owners,
+    part_of,
+    sizes_of,
+    whole_row,
+)
 from brickwork.frontend.rules import error
 from brickwork.frontend.typing import (
     Maybe,
@@ -183,6 +193,7 @@ def _merge_rows(
 
             nest(state, sizes, store, loc)
             note_copy(state, array.made, row, loc)
+            state.shared |= owners(state, whole_row(row) if isinstance(row, View) else row)
     state.emit(If(condition=test, then=tuple(then[0]), otherwise=tuple(otherwise[0]), loc=loc))
     state.shared.add(array.made)
     return part_of(state, View(array.made), sizes, loc)

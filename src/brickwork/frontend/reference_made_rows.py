@@ -29,6 +29,10 @@ def made_row(name: str, arguments: Sequence[Any]) -> Any:
             return _joined([*map(_row, rows)], *axis or (0,))
         case "stacked_rows", [rows, *more]:
             return _stacked([*map(_row, rows)], more[0] if more else 0, _kind(more[1:]))
+        case "widened", [row, axis] if is_tensor(row) and row.ndim:
+            return row.unsqueeze(axis)
+        case "turned", [row, *axes] if is_tensor(row) and row.ndim:
+            return row.transpose(*axes) if axes else row.t()
         case "widened", [row, axis]:
             return _widened(_row(row), axis)
         case "turned", [row, *axes]:
@@ -37,6 +41,9 @@ def made_row(name: str, arguments: Sequence[Any]) -> Any:
             found, dtype = as_row(row), _kind([kind])
             if found is None:
                 return _typed(row, dtype)
+            own = DTYPES[dtype_of(row).name] if is_tensor(row) else _type_of(found.items)
+            if own is dtype:
+                return row
             return RowValue(found.sizes, tuple(_typed(item, dtype) for item in found.items))
         case _:
             raise TypeError(f"{name} is not called so")

@@ -200,8 +200,9 @@ def bind_array(state: State, frame: Frame, name: str, found: Row | View, loc: Lo
         else:
             tensor = known.tensor
             _overwrite(state, key, known, found, sizes, loc)
-    frame.bindings[name] = View(tensor)
+    frame.bindings.pop(name, None)
     _note_source(state, known, found)
+    frame.bindings[name] = View(tensor)
 
 
 def _place(state: State, frame: Frame) -> tuple[list[Statement], int]:
@@ -260,17 +261,22 @@ def is_all(slab: Slab) -> bool:
     )
 
 
+def owners(state: State, row: Row) -> frozenset[Tensor]:
+    """Return the tensor of which a row is a part, as Python has it; none of one that was computed."""
+    while not row.view and row in state.part_of:
+        row = state.part_of[row]
+    return frozenset({row.reads[0].tensor}) if row.view else frozenset()
+
+
 def _note_source(state: State, array: RowArray, found: Row | View) -> None:
     """Note whose elements the name would share in Python: items of the one may not change in place then.
 
     `copied_rows.py` tells of tensors that are stored into while the array is a copy of them.
     """
-    if isinstance(found, Row) and not found.view:
-        state.shared |= {array.tensor} if found in state.part_of else set()
-        return
-    owner = (whole_row(found) if isinstance(found, View) else found).reads[0].tensor
-    if owner != array.tensor:
-        state.shared |= {array.tensor, owner}
+    row = whole_row(found) if isinstance(found, View) else found
+    if row.view or row in state.part_of or _names(state, row):
+        others = owners(state, row) - {array.tensor}
+        state.shared |= {array.tensor, *others} if others or not row.view else others
 
 
 def part_of(state: State, view: View, sizes: tuple[Expression, ...], loc: Location) -> Row:
@@ -301,6 +307,24 @@ def is_seen(state: State, row: Row, loc: Location) -> bool:
         raise unsupported("a part of a row that was computed is changed in place", loc, advice)
     bound = [each for frame in state.frames for each in frame.bindings.values() if isinstance(each, Items)]
     return any(row is each for each in state.part_of.values()) or any(_holds(each, row) for each in bound)
+
+
+def refuse_turned(part: View | Row, loc: Location) -> None:
+    """Refuse to store into a part of a tensor under other indices than the tensor's."""
+    if isinstance(part, Row) and part.reads[0].anywhere:
+        advice = "store into the tensor that it is made of"
+        message = "a part of a tensor that has its items under other indices, as `.T` gives, is changed in place"
+        raise unsupported(message, loc, advice)
+
+
+def refuse_two_names(state: State, row: Operand, loc: Location) -> None:
+    """Refuse to change a row in place that has two names: both would change."""
+    if isinstance(row, Row) and _names(state, row) > 1:
+        raise unsupported("a row with two names is changed in place", loc, "make a new one: `d = d + ...`")
+
+
+def _names(state: State, row: Row) -> int:
+    return sum(each is row for frame in state.frames for each in frame.bindings.values())
 
 
 def _holds(found: Operand, row: Row) -> bool:

@@ -169,8 +169,8 @@ def item_of_row(state: State, row: Row, position: Expression) -> Operand:
 def _part(
     state: State, row: Row, sizes: tuple[Expression, ...], item: Callable[[tuple[Expression, ...]], Number]
 ) -> Row:
-    """Return a part of a computed row."""
-    found = Row(sizes, item, _anywhere(row.reads), dear=row.dear)
+    """Return a part of a row, which is one of a tensor where the row is."""
+    found = Row(sizes, item, _anywhere(row.reads), view=row.view, dear=row.dear)
     state.part_of[found] = row
     return found
 
@@ -209,6 +209,9 @@ def part_of_row(state: State, row: Row, parts: Sequence[Operand | Bounds], loc: 
     if len(parts) > len(row.sizes):
         message = f"{dimensions(len(row.sizes))} are indexed with {len(parts)} indices"
         raise error("BW102", message, loc, "write one index for each dimension")
+    if row.view and not row.reads[0].anywhere and row.reads[0].tensor not in state.kept_arrays:
+        part = part_of_slab(state, row.reads[0], parts, loc)
+        return row_of(state, part, loc) if isinstance(part, Slab) else load(state, part, loc)
     axes = list[Expression | Along]()
     for axis, extent in enumerate(row.sizes):
         part = parts[axis] if axis < len(parts) else (None, None, 1)

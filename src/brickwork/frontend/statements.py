@@ -51,7 +51,7 @@ from brickwork.frontend.name_binding import assign_name, demand_complex_where_br
 from brickwork.frontend.optional_numbers import demand_where_branches_meet, named_if, note_met, present_if
 from brickwork.frontend.parts import as_record, binary_number, binary_operand, item_of, store_item
 from brickwork.frontend.raised import only_raise
-from brickwork.frontend.row_arrays import demand_array, is_part, is_seen, note_change
+from brickwork.frontend.row_arrays import demand_array, is_part, is_seen, note_change, refuse_turned, refuse_two_names
 from brickwork.frontend.row_forms import is_sliced, spelled_out
 from brickwork.frontend.rows import combined, is_of_rows, part_of_slab, row_of, slab_of, store_row
 from brickwork.frontend.rules import REFUSED_STATEMENTS, error, unassigned, unsupported
@@ -294,9 +294,11 @@ def _part(state: State, frame: Frame, target: ast.Subscript) -> View | Slab:
     loc = frame.loc(target)
     row = operand(state, frame, target.value) if isinstance(target.value, ast.Name) else None
     if isinstance(row, Row) and isinstance(target.value, ast.Name) and not row.view:
+        refuse_two_names(state, row, loc)
         is_seen(state, row, loc)
         demand_array(state, (frame.path, target.value.id))
     if isinstance(row, Row) and row.view:
+        refuse_turned(row, loc)
         bounds = slice_operands(state, frame, spelled_out(target, row.rank))
         note_change(state, row.reads[0].tensor, loc)
         return part_of_slab(state, row.reads[0], bounds, loc)
@@ -355,7 +357,7 @@ def _owner(state: State, frame: Frame, node: ast.expr) -> Operand:
 def _augmented(state: State, frame: Frame, node: ast.AugAssign, loc: Location) -> None:
     if isinstance(node.target, ast.Name):
         before = state.lookup(frame, node.target.id, loc)
-        _refuse_shared(state, before, loc)
+        refuse_two_names(state, before, loc)
         if is_part(before, state) and (isinstance(before, View) or before.view):
             _update_part(state, frame, node, before)
             return
@@ -392,6 +394,7 @@ def _update_part(state: State, frame: Frame, node: ast.AugAssign, part: View | R
     """Lower `row += y` of a part of a tensor: it is stored into."""
     loc = frame.loc(node)
     slab = slab_of(state, part, (), loc) if isinstance(part, View) else part.reads[0]
+    refuse_turned(part, loc)
     if slab.tensor in state.constant:
         name = ast.unparse(node.target)
         message = f"`{name}` is a part of `{slab.tensor.name}`, which would be changed in place"
@@ -399,13 +402,6 @@ def _update_part(state: State, frame: Frame, node: ast.AugAssign, part: View | R
         raise unsupported(message, loc, advice)
     note_change(state, slab.tensor, loc)
     store_row(state, slab, _combine(state, frame, node, row_of(state, slab, loc)), store, loc)
-
-
-def _refuse_shared(state: State, before: Operand, loc: Location) -> None:
-    """Refuse to change a row in place that has two names: both would change."""
-    bound = [each for frame in state.frames for each in frame.bindings.values()]
-    if isinstance(before, Row) and sum(each is before for each in bound) > 1:
-        raise unsupported("a row with two names is changed in place", loc, "make a new one: `d = d + ...`")
 
 
 def _combine(state: State, frame: Frame, node: ast.AugAssign, before: Operand) -> Operand:
