@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 
+from brickwork.analysis.factor_places import clipped, in_range
 from brickwork.analysis.integer_range import integer_range
 from brickwork.analysis.products import Accumulation, Choices, Term, Zero, are_zero, chooses_one, product_of, terms_of
 from brickwork.analysis.scalars import NONE, live_before
@@ -31,7 +32,6 @@ from brickwork.ir.nodes import (
     Node,
     Read,
     Select,
-    Size,
     Statement,
     Store,
     Symbol,
@@ -234,8 +234,7 @@ def find_contraction(
         return None
     if any(isinstance(node, Store) and node.tensor in read for node in statements(after)):
         return None
-    sorted_out = names.sorted_out(product, scaled=scaled)
-    if sorted_out is None:
+    if (sorted_out := names.sorted_out(product, scaled=scaled)) is None:
         return None
     *sides, scale = sorted_out
     where = tuple(mask for mask in masks if names.is_of_elements(mask))
@@ -252,9 +251,11 @@ def find_contraction(
         value = _decided(product_of(sides[side], symbol.dtype), masked[side])
         value = _single(value) if whole or not value.dtype.is_float else value
         guarded = masked[other] or where
-        inside = () if around is None or not guarded else _in_range(value, [*sums, *around], facts)
+        inside = () if around is None or not guarded else in_range(value, [*sums, *around], facts)
         factors.append(Factor(value, (*limits[side], *masked[side], *inside)))
     scaling = tuple(product_of((term,), symbol.dtype) for term in scale)
+    if around is not None and (masks or read_symbols([each for loop in sums for each in (loop.start, loop.stop)])):
+        scaling = tuple(clipped(each, around, facts) for each in scaling)
     if whole and not _are_whole(symbol, factors, scaling):
         return None
     return Contraction(symbol, before, sums, (factors[0], factors[1]), scaling, after, where)
@@ -288,47 +289,6 @@ def _decided(value: Expression, masks: Sequence[Expression]) -> Expression:
                 return node
 
     return rewrite(value, visit)
-
-
-def _in_range(value: Expression, loops: Sequence[For], facts: Sequence[Expression]) -> Iterator[Expression]:
-    """Yield what must hold so that accesses are in range, but for what loops over sizes say.
-
-    An access that a mask of the other factor guards is made without that mask.
-    """
-    for load in (node for node in walk(value) if isinstance(node, Load)):
-        for axis, index in enumerate(load.indices):
-            size = Size(tensor=load.tensor, axis=axis)
-            if not any(_goes_over(loop, index, same) for loop in loops for same in _equal(size, facts)):
-                yield build.apply("ge", index, build.integer(0))
-                yield build.apply("lt", index, size)
-
-
-@legality
-def _equal(size: Size, facts: Sequence[Expression]) -> Iterator[Size]:
-    """Yield a size and those that facts say to be the same, by way of another at most."""
-    found = {size}
-    for fact in (*facts, *facts):
-        match fact:
-            case Apply(operator=operator, operands=(Size() as left, Size() as right)) if operator.name == "eq":
-                if found & {left, right}:
-                    found |= {left, right}
-            case _:
-                pass
-    yield from found
-
-
-@legality
-def _goes_over(loop: For, index: Expression, size: Size) -> bool:
-    """Whether an index is that of a loop over a size, or over a tile of it."""
-    if index != Read(symbol=loop.index):
-        return False
-    if build.is_constant(loop.start, 0) and loop.stop == size:
-        return True
-    match loop.stop:
-        case Apply(operator=operator, operands=operands):
-            return loop.role.is_tile and operator.name == "minimum" and size in operands
-        case _:
-            return False
 
 
 def grouped(body: Block, band: Sequence[Symbol]) -> tuple[Names, Names] | None:

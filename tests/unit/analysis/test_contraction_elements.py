@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from brickwork.analysis.contractions import Contraction, _equal, find_contraction
+from brickwork.analysis.contractions import Contraction, find_contraction
+from brickwork.analysis.factor_places import _equal
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.nodes import Assign, Expression, For, If, Load, Role, Statement, Symbol, Tensor

@@ -460,6 +460,11 @@ def _worth(nest: Nest, form: Form, target: Target) -> Iterator[Expression]:
         yield from nest.chunks()
     if nest.contraction.is_whole:
         yield build.apply("le", nest.longest, build.integer(nest.contraction.most_terms))
+    for node in walk(nest.contraction.scale):
+        if isinstance(node, Load):  # it is read where nothing is summed up, too
+            yield from (
+                build.apply("ge", build.size(node.tensor, axis), build.integer(1)) for axis in range(len(node.indices))
+            )
     if form.low:
         yield build.apply("le", rows, build.integer(form.height))
     if not form.low or nest.contraction.dtype is FLOAT32:
