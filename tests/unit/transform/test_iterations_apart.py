@@ -323,3 +323,5 @@ def test_the_beginning_of_a_loop_around_is_no_limit_where_it_moves() -> None:
     for body, limited in (((loop,), True), ((Assign(symbol=m, value=end), loop), False)):
         around = For(index=k, start=begin, stop=end, body=body)
         assert iterations_apart._limits(loop, build.read(k), (around,)) == (limited, True)
+    around = For(index=k, start=build.read(i), stop=end, body=(loop,))
+    assert iterations_apart._limits(loop, build.read(k), (around,)) == (False, True)

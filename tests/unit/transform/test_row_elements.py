@@ -3,15 +3,21 @@
 # pyright: basic
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 import brickwork as bw
+from brickwork.analysis.analyse import analyse
+from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT64, INT64
 from brickwork.ir.interpret import run_program
-from brickwork.ir.nodes import While
+from brickwork.ir.nodes import Ascending, Assign, For, Launch, Load, Size, Symbol, While
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import walk
+from brickwork.transform import row_elements
+from brickwork.transform.canonical.form import canonical
 from support.launches import as_launched
 from support.lowering import argument_type, memory, nested
 from support.scheduling import GPU, same, way
@@ -297,3 +303,70 @@ def kept(p: torch.Tensor, x: torch.Tensor):
     for e in range(len(p) - 1):
         for i in range(p[e], p[e + 1]):
             x[i] = 0.5
+
+
+def begun_by_arguments(p: torch.Tensor, x: torch.Tensor, y: torch.Tensor, n: int):
+    """As many rows as an argument says."""
+    for e in range(n):
+        s = y[e]
+        for i in range(p[e], p[e + 1]):
+            x[i] = x[i] + s
+
+
+def parts():
+    """Return a kernel, what is said of it, its loop over rows, that over elements, and the elements that end rows."""
+    arguments = memory([0, 2], INT64), X, Y, 1
+    program = canonical(lower(define(begun_by_arguments), Signature(tuple(map(argument_type, arguments)))))
+    (kernel,) = [node.kernel for node in walk(program) if isinstance(node, Launch)]
+    p, x = (next(item for item in kernel.tensors if item.name == name) for name in "px")
+    kernel = replace(kernel, ascending=(Ascending(p, (Size(tensor=x, axis=0),)),))
+    around = next(item for item in kernel.body if isinstance(item, For))
+    row = around.body[-1]
+    ends = [item.value for item in around.body if isinstance(item, Assign) and isinstance(item.value, Load)]
+    return kernel, analyse(kernel), around, row, [end for end in ends if end.tensor == p]
+
+
+def found(kernel, analysis, around, row, **other):
+    """Return what is found of rows that are others in something."""
+    row = replace(row, **{name: other.pop(name) for name in ("start", "stop") if name in other})
+    around = replace(around, body=(*around.body[:-1], row), **other)
+    return row_elements._rows(around, kernel, analysis)
+
+
+def test_ends_of_rows_may_stand_in_loops_themselves() -> None:
+    kernel, analysis, around, row, (begin, end) = parts()
+    known = found(kernel, analysis, around, row)
+    heads = tuple(item for item in around.body[:-1] if not isinstance(item, Assign) or item.value not in (begin, end))
+    assert known is not None
+    assert len(heads) == len(around.body) - 3
+    bare = replace(around, body=(*heads, row))
+    again = found(kernel, analysis, bare, row, start=begin, stop=end)
+    assert again is not None
+    assert (again.heads, again.ends) == (heads, known.ends)
+    assert {*again.guards} == {*known.guards}
+    alone = found(kernel, analysis, replace(around, body=(row,)), row, start=begin, stop=end)
+    assert alone is not None
+    first, second = (row_elements._guards((at,), analysis) or () for at in (begin, end))
+    assert {*alone.guards} == {*first, *second}
+    assert {*first} - {*second}
+    assert {*second} - {*first}
+
+
+def test_rows_end_by_neighbours_in_a_tensor_that_ascends() -> None:
+    kernel, analysis, around, row, (begin, end) = parts()
+    (item,) = kernel.ascending
+    another = next(tensor for tensor in kernel.tensors if tensor != item.tensor)
+    other, elsewhere = replace(item, tensor=another), replace(end, tensor=another)
+    last = build.read(Symbol("last", 999, INT64))
+    assert found(kernel, analysis, around, row, start=begin, stop=end) is not None
+    for ends in (
+        {"start": build.integer(0)},
+        {"stop": last},
+        {"stop": elsewhere},
+        {"start": end, "stop": begin},
+    ):
+        assert found(kernel, analysis, around, row, **ends) is None, ends
+    for ascending in ((), (other,)):
+        assert found(replace(kernel, ascending=ascending), analysis, around, row) is None
+    assert found(kernel, analysis, replace(around, start=last), row) is None
+    assert found(kernel, analysis, replace(around, stop=last), row) is None
