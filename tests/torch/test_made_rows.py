@@ -314,6 +314,24 @@ def test_a_row_that_is_chosen_is_a_view():
         bw.op("made_rows::kept_while_changed")(kept_while_changed)(draw(3, 2))
 
 
+def counted(n: int) -> torch.Tensor:
+    out = torch.zeros(2)
+    for i in range(2):
+        out[i] = torch.arange(1, n).sum() + torch.arange(3, n, -1).sum()
+    return out
+
+
+def test_ends_on_the_wrong_side_are_torchs_error():
+    operator = bw.op("made_rows::counted")(counted)
+    for n in (0, 1, 2, 3, 4):
+        for run in (operator, operator.python):
+            if 1 <= n <= 3:
+                torch.testing.assert_close(run(n), counted(n))
+            else:
+                with pytest.raises(RuntimeError, match="inconsistent with step sign"):
+                    run(n)
+
+
 def of_other_lengths(x: torch.Tensor) -> torch.Tensor:
     out = torch.zeros(2, 3)
     for i in range(2):

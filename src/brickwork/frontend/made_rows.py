@@ -127,6 +127,10 @@ def _counted_up(state: State, bounds: Sequence[Operand], kind: DType | None, loc
         raise unsupported(message, loc, "make it before the loops")
     start, stop = (state.fix(cast(item.expression, INT64, loc), "bound") for item in numbers[:2])
     step = int(numbers[2].expression.value)
+    if step == 0:
+        raise error("BW103", "the step of `torch.arange` is 0", loc, "give it another step")
+    ends = apply("ge" if step > 0 else "le", stop, start, loc=loc)
+    state.check(ends, FailureKind.RUNTIME, "upper bound and lower bound inconsistent with step sign", (), loc)
     beyond = integer(step - 1 if step > 0 else step + 1, loc)
     count = apply("floordiv", add(sub(stop, start, loc), beyond, loc), integer(step, loc), loc=loc)
     extent = state.fix(apply("maximum", count, integer(0, loc), loc=loc), "length")

@@ -22,7 +22,10 @@ def made_row(name: str, arguments: Sequence[Any]) -> Any:
             own = DTYPES[dtype_of(like).name] if is_tensor(like) else _type_of(row.items if row else (like,))
             return _filled(value, row.sizes if row else (), _kind(kind) or own)
         case "counted_up", [start, stop, step, *kind]:
-            places = range(*(scalar(item).__index__() for item in (start, stop, step)))
+            bounds = [scalar(item).__index__() for item in (start, stop, step)]
+            if (bounds[1] - bounds[0]) * bounds[2] < 0:
+                raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+            places = range(*bounds)
             dtype = _kind(kind) or value_dtype(DTYPES["int64"])
             return RowValue((len(places),), tuple(_typed(item, dtype) for item in places))
         case "joined_rows", [rows, *axis]:
