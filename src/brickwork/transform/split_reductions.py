@@ -352,7 +352,7 @@ def _beside(loop: For, after: Block, places: Partition, levels: Sequence[For]) -
     if effects(loop).stores or any(item.along is not None for item in loop.reductions):
         return
     for item in after:
-        found = _only_loop((item,), frozenset()) if isinstance(item, For | If) else None
+        found = _only_loop((item,), frozenset())
         if found is None or found.reductions != loop.reductions or effects(item).stores:
             return
         if not has_known_length(found, places, levels):

@@ -7,9 +7,24 @@ import torch
 
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, INT64
-from brickwork.ir.nodes import Assign, Check, Failure, FailureKind, For, If, Load, Local, Store, Symbol, Tensor
+from brickwork.ir.nodes import (
+    Assign,
+    Check,
+    Failure,
+    FailureKind,
+    For,
+    If,
+    Load,
+    Local,
+    Reduction,
+    Store,
+    Symbol,
+    Tensor,
+)
+from brickwork.ir.operators import OPERATORS
 from brickwork.ir.tensor_types import type_of
 from brickwork.transform import split_reductions
+from brickwork.transform.host_device_partition import Partition
 from unit.transform.test_split_reductions import agree_in_pieces, low_limits, parts_of, pieces_of
 
 __all__ = ["low_limits"]
@@ -204,3 +219,34 @@ def test_a_branch_is_left_where_nothing_else_is_for_threads():
             place = body.index(branch)
             assert around.whole(branch.then) == body[: place + 1]
             assert around.joined(branch.then) == body
+
+
+def test_loops_that_add_to_the_same_go_together_until_one_stores() -> None:
+    s, c, j, *indices = (Symbol(name, number, INT64) for number, name in enumerate("scjik"))
+    tensor = Tensor("a", 0, type_of(INT64, 1, dense=True))
+    added = Reduction(s, OPERATORS["add"])
+    body = (Assign(symbol=s, value=build.add(build.read(s), ONE)),)
+    loop, other = (
+        For(index=index, start=ONE, stop=build.integer(9), body=body, reductions=(added,)) for index in indices
+    )
+    stored = Store(tensor=tensor, indices=(ONE,), value=ONE, access=0)
+    asked = build.apply("gt", build.read(c), ONE)
+    bare = replace(other, reductions=())
+    for first, after, found in (
+        (loop, (other,), [other]),
+        (loop, (If(condition=asked, then=(other,)),), [other]),
+        (loop, (other, Assign(symbol=s, value=ONE)), [other]),
+        (loop, (Assign(symbol=s, value=ONE), other), []),
+        (loop, (stored, other), []),
+        (loop, (bare,), []),
+        (loop, (replace(other, body=(*body, stored)),), []),
+        (replace(loop, body=(*body, stored)), (other,), []),
+        (loop, (replace(other, stop=build.read(s)),), []),
+    ):
+        levels = (For(index=j, start=ONE, stop=build.integer(3), body=(first, *after)),)
+        made = [*split_reductions._beside(first, after, Partition(frozenset()), levels)]
+        assert made == found, after
+    sought = replace(added, along=indices[0])
+    first, after = (replace(each, reductions=(added, sought)) for each in (loop, other))
+    levels = (For(index=j, start=ONE, stop=build.integer(3), body=(first, after)),)
+    assert not [*split_reductions._beside(first, (after,), Partition(frozenset()), levels)]
