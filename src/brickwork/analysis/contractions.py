@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
+from math import isfinite
 
 from brickwork.analysis.factor_places import clipped, in_range
 from brickwork.analysis.integer_range import integer_range
@@ -264,7 +265,9 @@ def find_contraction(
 @legality
 def _are_whole(symbol: Symbol, factors: Sequence[Factor], scale: Sequence[Expression]) -> bool:
     """Whether words may sum up products: bfloat16 has both factors, and each product meets no infinity in float64."""
-    finite = symbol.dtype is INT64 or all(isinstance(each, Constant) for each in scale)
+    finite = symbol.dtype is INT64 or all(
+        isinstance(each, Constant) and isfinite(float(each.value) * 2.0**INT64.bits) for each in scale
+    )
     return finite and all(BFLOAT16 in factor.exact for factor in factors)
 
 

@@ -99,9 +99,9 @@ def _drawn(case: Case, program: Program, target: Target, seen: Counter[str]) -> 
 
 
 def _is_about(line: str, kept: list[str], error: CompileError) -> None:
-    """See that a refusal names the verb that was added last, or its loop, or one before it that it takes the ground from.
+    """See that a refusal names the verb that was added last, or one before it that it takes the ground from.
 
-    A loop over places may have gone where no schedule names it.
+    Or it names its loop: a loop over places may have gone where no schedule names it.
     """
     found, missing = _LINE.search(str(error)), _MISSING.search(str(error))
     if missing is not None and missing[1] in line:

@@ -64,6 +64,15 @@ def twice(a: Tensor, b: Tensor, y: Tensor) -> None:
             y[i, j] = s
 
 
+def at_the_end_of_floats(a: Tensor, b: Tensor, out: Tensor) -> None:
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            s = 0.0
+            for k in range(a.shape[1]):
+                s += float(a[i, k]) * float(b[k, j]) * 1e305
+            out[i, j] = s
+
+
 def in_floats(a: Tensor, b: Tensor, y: Tensor) -> None:
     """A sum of whole numbers that begins with a float, and so is a float64."""
     for i in range(a.shape[0]):
@@ -149,6 +158,7 @@ def test_other_numbers_have_no_sums_in_words():
     assert not has_tiles(scheduled(in_floats, torch.float64, torch.float64, torch.float64)[0])
     assert not has_tiles(scheduled(in_floats, torch.int16, torch.int8, torch.float64)[0])
     assert not has_tiles(scheduled(scaled_ahead, torch.int8, torch.int8, torch.float64)[0])
+    assert not has_tiles(scheduled(at_the_end_of_floats, torch.int8, torch.int8, torch.float64)[0])
 
 
 @pytest.mark.parametrize("types", [(torch.int16, torch.int8), (torch.int8, torch.int64)], ids=str)
