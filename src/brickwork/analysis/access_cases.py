@@ -3,7 +3,8 @@
     x[min(i, n - 1)]      is      x[i] where i <= n - 1,  x[n - 1] elsewhere
     x[i * s + j]          is      x[i * s + j] where s >= 0; elsewhere it may count from the end
 
-Invariant: the cases of an access exclude one another, and together are all of it.
+Where these are too many, as for windows that are kept inside of the borders of a picture, choices stay in the indices
+(`kept_choices.py`). Invariant: the cases of an access exclude one another, and together are all of it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import replace
 
 from brickwork.analysis.formula import AllOf, AnyOf, Comparison, Formula, less, negate
 from brickwork.analysis.isl import FOLLOWED, Solver
+from brickwork.analysis.kept_choices import kept_choices, natural_if_chosen
 from brickwork.analysis.polyhedral_model import Access, Choice, Floor, Model, is_fixed
 from brickwork.analysis.polynomial import (
     Atom,
@@ -100,7 +102,21 @@ def access_cases(model: Model, solver: Solver, access: Access) -> AccessCases | 
             else:
                 assumed += conditions
     result = _told_apart(model, solver, access, found)
-    return None if result is None else AccessCases(result, tuple(dict.fromkeys(assumed)))
+    return _whole(model, solver, access) if result is None else AccessCases(result, tuple(dict.fromkeys(assumed)))
+
+
+def _whole(model: Model, solver: Solver, access: Access) -> AccessCases | None:
+    """Return an access as one case that has choices in its indices; None where they cannot stay there."""
+    indices = tuple(plain(model, axis.value) for axis in access.axes)
+    if not kept_choices(model, indices):
+        return None
+    assumed = dict[Comparison, None]()
+    for axis in access.axes:
+        conditions = natural_if_chosen(model, solver, access, axis.value) if axis.wraps else ()
+        if conditions is None:
+            return None
+        assumed |= dict.fromkeys(conditions)
+    return AccessCases((Case(indices),), tuple(assumed))
 
 
 def _told_apart(model: Model, solver: Solver, access: Access, found: list[Case]) -> tuple[Case, ...] | None:

@@ -11,14 +11,15 @@ Invariant: the loops of an `Inverse` run once through the iterations that access
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 
 from brickwork.analysis.access_cases import Case, plain
 from brickwork.analysis.formula import Comparison, Formula, at_least
-from brickwork.analysis.inverted import Dimension, Divisible, Guard, Inverse, Ratio, Ratios
+from brickwork.analysis.inverted import Dimension, Divisible, Guard, Inverse, Ratio, Ratios, is_zero, unique
 from brickwork.analysis.isl import FOLLOWED, Solver
+from brickwork.analysis.kept_choices import kept_choices, near_by
 from brickwork.analysis.moving_windows import is_moving_window
 from brickwork.analysis.polyhedral_model import Access, Floor, Loop, Model, depth_of, is_fixed
 from brickwork.analysis.polynomial import (
@@ -75,7 +76,7 @@ class _Constraint:
 
 @dataclass
 class _Turn:
-    """The unknowns, the equations and the comparisons of one access."""
+    """The unknowns, the equations and the comparisons of one access; `kept` are choices that stay in indices."""
 
     model: Model
     solver: Solver
@@ -92,6 +93,7 @@ class _Turn:
     own: list[Atom] = field(default_factory=list[Atom])
     assumed: list[Comparison] = field(default_factory=list[Comparison])
     everywhere: bool = True
+    kept: Mapping[Atom, IndexAtom] = field(default_factory=dict[Atom, IndexAtom])
 
     @cached_property
     def inside(self) -> Model:
@@ -108,7 +110,8 @@ class _Turn:
         self.indices = [self.plain(index) for index in case.indices]
         indices = {loop.atom for loop in self.loops}
         quotients = self.quotients({atom for index in self.indices for atom in index.atoms()})
-        known = indices | {*quotients}
+        self.kept = kept_choices(self.model, self.indices)
+        known = indices | {*quotients, *self.kept}
         for loop in self.loops:
             starts, stops = self.model.greatest_of(loop.start), self.model.least_of(loop.stop)
             starts, stops = tuple(map(self.plain, starts)), tuple(map(self.plain, stops))
@@ -134,7 +137,8 @@ class _Turn:
             if not self.is_clear(polynomial, known):
                 raise _OpaqueError
             self.constraints.append(_Constraint(polynomial, comparison.equal))
-        if not all(self.is_clear(index, known) for index in self.indices):
+        clear = all(self.is_clear(index, known) for index in self.indices)
+        if not clear or not {*self.kept.values()} <= {*self.unknown}:
             raise _OpaqueError
 
     def plain(self, polynomial: Polynomial) -> Polynomial:
@@ -206,6 +210,7 @@ class _Turn:
                 self.divide(place, atom, factor, rest)
                 result[place] = of_atom(self.elements[place])
         self.solve_conditions()
+        self.look_near()
         return tuple(result[place] for place in range(len(self.indices)))
 
     def solve_conditions(self) -> None:
@@ -234,6 +239,19 @@ class _Turn:
             and self.inside.is_natural(of_atom(atom))
         )
 
+    def look_near(self) -> None:
+        """Bound the indices that choices are made of by what is known of those: they lie near to the element."""
+        for choice, atom in self.kept.items():
+            given = [item.polynomial for item in self.constraints if not item.equal]
+            added = near_by(self.model, self.solver, self.access, (choice, atom), given)
+            if not added:
+                raise _OpaqueError
+            self.constraints += [_Constraint(item, needed=False) for item in added]
+
+    def reads(self, polynomial: Polynomial) -> set[Atom]:
+        """Return the atoms of a polynomial, and those that choices in it are made of."""
+        return {*polynomial.atoms(), *(self.kept[atom] for atom in polynomial.atoms() & self.kept.keys())}
+
     def reached_only(self, place: int) -> Polynomial:
         """Return an index that is no variable of its own: only those in range that iterations reach are looked at."""
         self.everywhere = False
@@ -251,7 +269,7 @@ class _Turn:
             index = self.indices[place]
             inside = [atom for atom in self.unknown if atom in index.atoms() and not self.bounds_fixed(atom)]
             if not inside:
-                if any(atom in self.fixed or atom in self.unknown for atom in index.atoms()):
+                if self.reads(index) & {*self.fixed, *self.unknown}:
                     raise _OpaqueError
                 return place, None
             units = [atom for atom in inside if self.is_unit(index, atom)]
@@ -266,10 +284,10 @@ class _Turn:
         return best[1], best[2]
 
     def bounds_fixed(self, atom: Atom) -> bool:
-        """Whether a loop whose bounds are copied reads an index."""
+        """Whether a loop whose bounds are copied reads an index, or a choice is made of it."""
         loops = (loop.node for loop in self.fixed.values())
         read = read_symbols([bound for loop in loops for bound in (loop.start, loop.stop)])
-        return isinstance(atom, IndexAtom) and atom.symbol in read
+        return isinstance(atom, IndexAtom) and (atom.symbol in read or atom in self.kept.values())
 
     def is_unit(self, index: Polynomial, atom: Atom) -> bool:
         factor = cofactor(index, atom)
@@ -278,7 +296,7 @@ class _Turn:
     def is_alone(self, atom: Atom, index: Polynomial) -> bool:
         """Whether an unknown is the only one in an index, and is in no other."""
         others = {*self.unknown, *self.fixed} - {atom}
-        return not others & index.atoms() and sum(atom in item.atoms() for item in self.indices) == 1
+        return not others & self.reads(index) and sum(atom in item.atoms() for item in self.indices) == 1
 
     def need_nonzero(self, factor: Polynomial | None) -> None:
         if factor is None or not all(map(is_fixed, factor.atoms())):
@@ -354,6 +372,7 @@ class _Turn:
             values=values,
             assumed=tuple(dict.fromkeys(self.assumed)),
             everywhere=self.everywhere,
+            chooses=bool(self.kept),
         )
 
     def narrowed(
@@ -379,7 +398,7 @@ class _Turn:
                 if item in guards:
                     raise _OpaqueError
                 continue
-            first, last = self.pruned(_unique(lower), held, low=True), self.pruned(_unique(upper), held, low=False)
+            first, last = self.pruned(unique(lower), held, low=True), self.pruned(unique(upper), held, low=False)
             result[place] = replace(each, lower=first, upper=last)
             self.everywhere = False
             if len(first) > 1 and len(last) > 1:
@@ -401,7 +420,7 @@ class _Turn:
         """
         atom, lower = loop.atom, loop.lower
         pairs = [(low.numerator, high.numerator) for low in lower for high in loop.upper if low.divisor == high.divisor]
-        if is_moving_window(self.model, pairs):
+        if atom in self.kept.values() or is_moving_window(self.model, pairs):
             return loop
         fixed = tuple(item for item in lower if all(map(is_fixed, item.numerator.atoms())))
         long = any(self.is_inside(other, atom) for other in self.values) and self.inside.is_natural(of_atom(atom))
@@ -434,7 +453,7 @@ class _Turn:
         """Return the loops with all bounds that the constraints give, innermost first."""
         result: list[Dimension] = []
         for dimension in reversed(dimensions):
-            inside = [item for item in self.constraints if dimension.atom in item.polynomial.atoms()]
+            inside = [item for item in self.constraints if dimension.atom in self.reads(item.polynomial)]
             self.constraints = [item for item in self.constraints if item not in inside]
             lower: list[Ratio] = []
             upper: list[Ratio] = []
@@ -446,13 +465,14 @@ class _Turn:
                 self.combine(lower, upper)
                 if not lower or not upper:
                     raise _OpaqueError
-            result.insert(0, replace(dimension, lower=_unique(lower), upper=_unique(upper), guards=tuple(guards)))
+            result.insert(0, replace(dimension, lower=unique(lower), upper=unique(upper), guards=tuple(guards)))
         return result
 
     def bound(self, atom: Atom, item: _Constraint, lower: list[Ratio], upper: list[Ratio]) -> bool:
         """Add a constraint to the bounds of an unknown, if it is one."""
         factor = cofactor(item.polynomial, atom)
-        if factor is None or not all(map(is_fixed, factor.atoms())):
+        chosen = any(self.kept.get(choice) == atom for choice in item.polynomial.atoms())
+        if chosen or factor is None or not all(map(is_fixed, factor.atoms())):
             return False
         rest = item.polynomial - factor * of_atom(atom)
         if not factor.is_constant:
@@ -515,11 +535,11 @@ class _Turn:
         return (*found, *ready)
 
     def is_ready(self, polynomial: Polynomial, inside: set[Atom]) -> bool:
-        return not (polynomial.atoms() & {*self.unknown, *self.fixed, *self.own}) - inside
+        return not (self.reads(polynomial) & {*self.unknown, *self.fixed, *self.own}) - inside
 
     def pruned(self, ratios: Sequence[Ratio], held: Sequence[Formula], *, low: bool) -> Ratios:
         """Return lower or upper bounds without those that others, once they are rounded, are at least as strict as."""
-        ratios = [*dict.fromkeys(Ratio(ZERO) if _is_zero(item, low=low) else item for item in ratios)]
+        ratios = [*dict.fromkeys(Ratio(ZERO) if is_zero(item, low=low) else item for item in ratios)]
         kept = [*ratios]
         for ratio in ratios:
             for other in kept:
@@ -578,12 +598,3 @@ def _domain(dimension: Dimension) -> list[Formula]:
     atom = of_atom(dimension.atom)
     lower = [at_least(atom * item.divisor, item.numerator) for item in dimension.lower]
     return [*lower, *(at_least(item.numerator, atom * item.divisor) for item in dimension.upper)]
-
-
-def _is_zero(ratio: Ratio, *, low: bool) -> bool:
-    """Whether a bound is 0, once it is rounded."""
-    return ratio.numerator in {ZERO, ONE - ratio.divisor if low else ratio.divisor - ONE}
-
-
-def _unique(ratios: Iterable[Ratio]) -> Ratios:
-    return tuple(dict.fromkeys(ratios))

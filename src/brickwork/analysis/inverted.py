@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from brickwork.analysis.formula import Comparison
 from brickwork.analysis.polyhedral_model import Loop
 from brickwork.analysis.polynomial import Atom, Polynomial, number
 from brickwork.records import dataclass
 
-ONE = number(1)
+ZERO, ONE = number(0), number(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,16 @@ class Divisible:
 
 Guard = Comparison | Divisible
 Ratios = tuple[Ratio, ...]
+
+
+def is_zero(ratio: Ratio, *, low: bool) -> bool:
+    """Whether a bound is 0, once it is rounded."""
+    return ratio.numerator in {ZERO, ONE - ratio.divisor if low else ratio.divisor - ONE}
+
+
+def unique(ratios: Iterable[Ratio]) -> Ratios:
+    """Return each bound once."""
+    return tuple(dict.fromkeys(ratios))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +73,7 @@ class Inverse:
     """The loops over elements, and inside of them those over the iterations that reach one.
 
     `indices` are those of the element. `values` are the indices of the kernel's loops, where they are no dimension.
-    If `everywhere`, the `elements` are all there are in the tensor.
+    If `everywhere`, the `elements` are all there are in the tensor. If it `chooses`, indices of loops are in choices.
     """
 
     indices: tuple[Polynomial, ...]
@@ -73,6 +83,7 @@ class Inverse:
     values: Mapping[Atom, Ratio]
     assumed: tuple[Comparison, ...]
     everywhere: bool
+    chooses: bool = False
 
     @property
     def is_single(self) -> bool:

@@ -26,7 +26,7 @@ def normalise_inverse(inverse: Inverse, *, backwards: bool) -> Inverse:
     begin there and run the other way.
     """
     terms, values = [*inverse.terms], dict(inverse.values)
-    if any(each.fixed is not None for each in terms):
+    if inverse.chooses or any(each.fixed is not None for each in terms):
         return inverse
     for place, each in enumerate(terms):
         start, stop = _only(each.lower), _only(each.upper)

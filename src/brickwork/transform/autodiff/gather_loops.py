@@ -126,6 +126,10 @@ class GatherWriter:
         then, otherwise = self.integer(origin.then, names), self.integer(origin.otherwise, names)
         if then is None or otherwise is None or self.integer(condition.polynomial, names) is None:
             return None
+        room = origin.otherwise - origin.then
+        for name, distance in (("minimum", room), ("maximum", room.scale(-1))):
+            if condition in {Comparison(distance), Comparison(distance - ONE)}:
+                return build.apply(name, then, otherwise)
         return build.select(self.condition(condition, names), then, otherwise)
 
     def can_write(self, inverse: Inverse, around: Collection[Atom]) -> bool:
