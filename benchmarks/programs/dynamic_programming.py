@@ -270,7 +270,7 @@ PROGRAMS = (
         arguments=lambda n: (floats(n, n),),
         small=((0,), (1,), (7,)),
         large=(900,),
-        loops=loops("k in order, i wavefront, j wavefront"),
+        loops=loops("k in order, i parallel, j parallel"),
         bound="compute",
         device=(100,),
     ),

@@ -192,9 +192,15 @@ def whole(x: torch.Tensor) -> torch.Tensor:
     return out
 
 
-APART = [longer_each_turn, of_a_difference, kept_for_later, made_twice, exchanged, whole]
+APART = [longer_each_turn, kept_for_later, exchanged]
 
 
 @pytest.mark.parametrize("function", APART, ids=lambda item: item.__name__)
 def test_what_cannot_be_one_tensor_is_made_in_each_turn(function: Callable[..., Any]) -> None:
     assert define(function).host == "python"
+
+
+@pytest.mark.parametrize("function", [of_a_difference, made_twice, whole], ids=lambda item: item.__name__)
+def test_rows_that_each_turn_makes_are_compiled(function: Callable[..., Any]) -> None:
+    assert define(function).host == "native"
+    agree(function, torch.linspace(-1.0, 2.0, 5))

@@ -20,7 +20,14 @@ from typing import TYPE_CHECKING, TypeGuard
 from brickwork.frontend import made_row_forms
 from brickwork.frontend.environment import ALLOCATIONS, MISSING, NEW_METHODS, intrinsic, resolve
 from brickwork.frontend.lift import Splitter
-from brickwork.frontend.made_row_forms import CONVERTING, is_made, turned, varying_names, without_none
+from brickwork.frontend.made_row_forms import (
+    CONVERTING,
+    is_made,
+    shares_stored_rows,
+    turned,
+    varying_names,
+    without_none,
+)
 from brickwork.frontend.row_calls import COPY, MEANINGS, PAIRS, ROOT, is_of_row, parts_call, row_call
 from brickwork.frontend.row_forms import (
     AXES,
@@ -196,8 +203,8 @@ class _RowCalls(ast.NodeTransformer):
         self.computed = computed_rows(source.node, source.captured, splitter.local, given | self.made)
         self.found = False
         self._varying = varying_names(source.node)
-        if any(map(self._is_claimed, all_nodes(source.node))):
-            self._varying = splitter.local
+        self._claims = any(map(self._is_claimed, all_nodes(source.node)))
+        self._shares = shares_stored_rows(source.node, self._makes)
 
     def _is_claimed(self, node: ast.AST) -> bool:
         """Return whether a loop is called parallel by the source: there an array has a length that is a number."""
@@ -236,6 +243,8 @@ class _RowCalls(ast.NodeTransformer):
             if not self._is_of_tensor(owner) or not (name in NEW_METHODS or name in {"unsqueeze", "t", "transpose"}):
                 return None
         elif home != "torch" or not is_made(name):
+            return None
+        if self._shares or (self._claims and not made_row_forms.has_known_length(name, node)):
             return None
         return self._placed(made_row_forms.made(name, owner, node, self._varying), node)
 

@@ -16,6 +16,7 @@ from brickwork.frontend.environment import MADE_ROWS, helper, intrinsic, resolve
 from brickwork.frontend.loop_heads import PARTS, head_name
 from brickwork.frontend.rules import REDUCTIONS
 from brickwork.frontend.syntax import all_nodes
+from brickwork.language import vectors
 from brickwork.language.math import is_pointwise
 
 REDUCED: Mapping[str, str] = {
@@ -105,7 +106,13 @@ def _assigned(node: ast.Assign) -> Iterator[tuple[str, ast.expr]]:
 
 
 def _given(node: ast.Call, captured: Mapping[str, object], local: frozenset[str]) -> Iterator[ast.expr]:
-    """Yield what a call is given, its owner, too: what it gives may be a row if one of these is."""
+    """Yield what a call is given, its owner, too: what it gives may be a row if one of these is.
+
+    What makes a value, as a class and `bw.vec3` do, is given its parts.
+    """
+    maker = resolve(node.func, captured, local)
+    if isinstance(maker, type) or getattr(getattr(maker, "func", maker), "__module__", "") == vectors.__name__:
+        return
     for item in (*([node.func.value] if isinstance(node.func, ast.Attribute) else []), *node.args):
         for part in _operands(item, captured, local):
             yield part

@@ -220,7 +220,7 @@ def test_numbers_stay_where_they_are_read():
 
 
 INTEGERS, FLOATS = TensorType(INT64, 1, True, 0), TensorType(FLOAT32, 1, True, 0)
-AT, MOVED, X = IrTensor("at", 1, INTEGERS), IrTensor("moved", 2, INTEGERS), IrTensor("x", 3, FLOATS)
+AT, MOVED, FROM = IrTensor("at", 1, INTEGERS), IrTensor("moved", 2, INTEGERS), IrTensor("x", 3, FLOATS)
 I, K, N, P, Q = (symbol(name) for name in "iknpq")
 HERE = op("lt", load(AT, I), 5)
 
@@ -255,11 +255,11 @@ def test_what_is_asked_ahead_is_known_there(condition, asked, stop, loops):
     ],
 )
 def test_places_stand_where_they_are_used_if_they_are_the_same_there(before, stands):
-    use = store(X, (I,), load(X, P))
-    made = _with_places(loop(I, 0, N, *before, use), frozenset((AT, X)))
+    use = store(FROM, (I,), load(FROM, P))
+    made = _with_places(loop(I, 0, N, *before, use), frozenset((AT, FROM)))
     assert (P in read_symbols(made.body[-1])) is not stands
 
 
 def test_places_stand_where_they_are_used_if_nothing_else_is_known():
-    made = _with_places(loop(I, 0, N, let(P, load(AT, I)), store(X, (I,), load(X, P))), frozenset((AT,)))
+    made = _with_places(loop(I, 0, N, let(P, load(AT, I)), store(FROM, (I,), load(FROM, P))), frozenset((AT,)))
     assert P not in read_symbols(made.body[-1])
