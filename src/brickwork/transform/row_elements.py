@@ -11,12 +11,13 @@ elements is the same for each of them, since nothing stores into what it reads.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.atomic_updates import find_updates
+from brickwork.analysis.contractions import grouped
 from brickwork.analysis.verdicts import Analysis, Bound
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, INT64
@@ -94,9 +95,22 @@ def _rows(statement: Statement, kernel: Kernel, analysis: Analysis) -> _Rows | N
         return None
     most = [item.most for item in kernel.ascending if item.tensor in tensors]
     guards = _guards((*heads, row.start, row.stop), analysis)
-    if not most or guards is None:
+    if not most or guards is None or _multiplies(row):
         return None
     return _Rows(around, tuple(heads), row, tensors.pop(), most[0], guards)
+
+
+def _multiplies(row: For) -> bool:
+    """Whether rows are those of products of matrices, which have tiles of their own."""
+    inner = [node for node in statements(row.body) if isinstance(node, For)]
+    blocks = [block for loop in inner for block in (loop.body, *_branches(loop.body))]
+    return any(grouped(block, [row.index, loop.index]) is not None for loop in inner for block in blocks)
+
+
+def _branches(block: Block) -> Iterator[Block]:
+    for statement in block:
+        if isinstance(statement, If):
+            yield statement.then
 
 
 @legality
