@@ -90,7 +90,7 @@ def _finish(state: State, tile: Tile, rows: For, thread: str, emit_block: EmitBl
     with writer.count("0", str(words.wide(turns))) as turn:
         place = writer.emit(f"mul i32 {writer.emit(f'trunc i64 {turn} to i32')}, {parts}")
         number = words.add(thread, words.mul(words.add(place, here), tile.threads))
-        line, place = words.div(number, each), words.left(words.rem(number, each), 3)
+        line, place = words.div(number, each), words.left(words.rem(number, each), _LANES.bit_length() - 1)
         row, column = (
             numbered(state, side, begin, words.wide(word))
             for side, begin, word in ((tile.rows, start, line), (tile.columns, first, place))

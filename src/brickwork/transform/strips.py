@@ -135,7 +135,8 @@ def _cut(loop: For, live: frozenset[Symbol], names: Names, analysis: Analysis) -
     place = build.sub(build.read(loop.index), first)
     fixed = live | live_before(loop.body, NONE)
     checked = frozenset(access for (access, _), verdict in analysis.bounds.items() if verdict.bound is Bound.CHECKED)
-    early = _early_reads(loop, analysis)
+    around, facts = _facts(loop, analysis)
+    early = _early_reads(analysis.inside(loop.index), around, facts)
     cutter = _Cutter(loop, names, fixed, place, checked, early)
     ahead, behind = cutter.block(loop.body, ())
     while both := cutter.moved & cutter.left:
@@ -143,7 +144,7 @@ def _cut(loop: For, live: frozenset[Symbol], names: Names, analysis: Analysis) -
         cutter = _Cutter(loop, names, fixed, place, checked, early)
         ahead, behind = cutter.block(loop.body, ())
     one = replace(loop, start=first, stop=stop, body=ahead)
-    lanes = _are_free(loop, behind, frozenset(cutter.left & fixed), analysis)
+    lanes = not cutter.left & fixed and _are_free(behind, analysis.inside(loop.index), around, facts)
     if not cutter.passed or not (lanes or _pays(one, behind, cutter.passed)) or not _lanes_pay(one, analysis):
         return None
     twice = assigned_symbols(ahead) & assigned_symbols(behind)
@@ -166,10 +167,8 @@ def _facts(loop: For, analysis: Analysis) -> tuple[Loop, Facts]:
 
 
 @legality
-def _early_reads(loop: For, analysis: Analysis) -> frozenset[int]:
+def _early_reads(inside: Sequence[Access], around: Loop, facts: Facts) -> frozenset[int]:
     """Return the loads of what a loop stores into that find no element which an earlier iteration has stored."""
-    around, facts = _facts(loop, analysis)
-    inside = analysis.inside(loop.index)
     stores = [item for item in inside if item.store]
     return frozenset(
         item.number
@@ -181,11 +180,10 @@ def _early_reads(loop: For, analysis: Analysis) -> frozenset[int]:
     )
 
 
-def _are_free(loop: For, behind: Block, kept: frozenset[Symbol], analysis: Analysis) -> bool:
-    """Whether lanes may run what is left of a loop, too: it stores apart what it was passed, and keeps no variables."""
-    around, facts = _facts(loop, analysis)
-    stores = [item for item in analysis.inside(loop.index) if item.store]
-    return not (kept or effects(behind).loads & effects(behind).changes or effects(behind).loops) and not any(
+def _are_free(behind: Block, inside: Sequence[Access], around: Loop, facts: Facts) -> bool:
+    """Whether lanes may run what is left of a loop, too: it only stores apart what it was passed."""
+    found, stores = effects(behind), [item for item in inside if item.store]
+    return not (found.loads & found.changes or found.loops) and not any(
         one.tensor == other.tensor and may_meet(facts, around, one, other, depth=around.depth)
         for one in stores
         for other in stores
