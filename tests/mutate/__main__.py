@@ -6,9 +6,12 @@ has the last run; `accepted.json` the few mutants that may live, each with the r
 
 `--only PATTERN` takes functions whose `file::name` matches the pattern, `--survivors` the mutants that the result says
 are alive, `--rest` those of functions that the result does not hold as they stand now (with `--survivors`, both). They
-write what they found into the result that is there. `--whole` ends a run after that time, with what it has found by
-then, so that a campaign may run in pieces: all have `--rest`, and one output, which the first finds empty. `--tests`
-are the tests to judge by. The exit status is 1 if a mutant lives that is not accepted.
+write what they found into the result that is there. `--whole` ends a run after that time, of which at most half goes
+to finding which tests meet which conditions; what it has found by then, also until it is interrupted, is in the output.
+Mutants that tests might kill which there was no time to measure are alive until a later run of `--survivors`.
+So a campaign may run in pieces: all have `--rest`, one output, which the first finds empty, and one file of
+`--measured`, which keeps what was measured. `--tests` are the tests to judge by. The exit status is 1 if a mutant
+lives that is not accepted.
 """
 
 from __future__ import annotations
@@ -23,7 +26,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +51,7 @@ TESTS = ("tests/unit", "tests/cpu", "tests/errors")
 def main() -> int:
     options = _options()
     before = json.loads(options.output.read_text()) if options.output.exists() else {}
-    functions = [item for item in marked_functions(SOURCE / "brickwork") if re.search(options.only, _name(item))]
+    functions = [item for item in _marked() if re.search(options.only, _name(item))]
     found = [mutant for function in functions for mutant in mutants(function)]
     total = Counter(_name(item.function) for item in found)
     if options.survivors or options.rest:
@@ -55,15 +59,19 @@ def main() -> int:
         held = {name: digest for name, (*_, digest) in before.get("functions", {}).items()}
         rest = {item for item in functions if options.rest and held.get(_name(item)) != item.digest}
         found = [item for item in found if item.function in rest or (options.survivors and _key(item) in alive)]
+        found.sort(key=lambda item: item.function not in rest)  # those that were alive take longest
         functions = list({_name(item.function): item.function for item in found}.values())
     if options.list:
         for item in found:
             print(f"{_name(item.function)}:{item.line}: {item.before}  ->  {item.after}")
         return 0
-    trial, seconds = _tried(functions, found, options)
-    accepted = {(item["function"], item["before"], item["after"]): item["reason"] for item in _accepted()}
-    alive = [item for item in trial.outcomes if item.killer is None and _key(item.mutant) not in accepted]
-    alive.sort(key=lambda item: (_name(item.mutant.function), item.mutant.line))
+
+    def record(trial: Trial) -> None:
+        _write(options.output, _merged(before, trial, total, sum(os.times()[:4]), options))
+
+    trial = _tried(functions, found, options, record)
+    record(trial)
+    alive = sorted(_alive(trial), key=lambda item: (_name(item.mutant.function), item.mutant.line))
     for item in alive:
         print(
             f"{_name(item.mutant.function)}:{item.mutant.line}: {item.mutant.before}  ->  {item.mutant.after}", end=""
@@ -73,9 +81,10 @@ def main() -> int:
         print(f"{item.killer}: {_name(item.mutant.function)}:{item.mutant.line}: {item.mutant.after}")
     for name in trial.failed:
         print(f"not used, since it fails or takes too long: {name}")
-    counted = f"{len(functions)} functions, {len(trial.outcomes)} mutants, {len(alive)} alive"
-    print(f"{counted}, {seconds:.0f} s of processors")
-    _write(options.output, _merged(before, trial, total, alive, seconds, options))
+    if trial.unmeasured:
+        print(f"{trial.unmeasured} tests were not measured")
+    counted = f"{len(functions)} functions, {len(trial.outcomes)} of {len(found)} mutants, {len(alive)} alive"
+    print(f"{counted}, {sum(os.times()[:4]):.0f} s of processors")
     return 1 if alive else 0
 
 
@@ -89,18 +98,20 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=10.0, help="what a mutant's tests take, at most, in all")
     parser.add_argument("--slowest", type=float, default=10.0, help="seconds of a test that is used, at most")
     parser.add_argument("--whole", type=float, default=math.inf, help="when no mutant is begun any more, in seconds")
+    parser.add_argument("--measured", type=Path, metavar="FILE", help="keeps what tests meet from run to run")
     parser.add_argument("--output", type=Path, default=HERE / "result.json")
     parser.add_argument("--killers", action="store_true", help="say what killed each mutant")
     parser.add_argument("--list", action="store_true", help="say what the mutants are, and run none")
     return parser.parse_args()
 
 
-def _tried(functions: list[Marked], found: list[Mutant], options: argparse.Namespace) -> tuple[Trial, float]:
-    """Run the mutants; return what became of them, and how many seconds of processors that took."""
-    trial = Trial(
-        SOURCE, functions, found, Limits(options.jobs, options.seconds, options.slowest, STARTED + options.whole)
-    )
-    before = sum(os.times()[:4])
+def _tried(
+    functions: list[Marked], found: list[Mutant], options: argparse.Namespace, record: Callable[[Trial], None]
+) -> Trial:
+    """Run the mutants, and return what became of them."""
+    measuring = max(STARTED + options.whole / 2, time.monotonic())
+    limits = Limits(options.jobs, options.seconds, options.slowest, measuring, STARTED + options.whole)
+    trial = Trial(SOURCE, functions, found, limits, record, options.measured)
     with tempfile.TemporaryDirectory() as scratch:
         os.environ["BRICKWORK_CACHE_DIR"] = f"{scratch}/disk"
         hypothesis.configuration.set_hypothesis_home_dir(f"{scratch}/hypothesis")
@@ -109,11 +120,17 @@ def _tried(functions: list[Marked], found: list[Mutant], options: argparse.Names
         status = pytest.main([*settings, *options.tests], plugins=[trial])
     if status not in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}:
         raise SystemExit(f"pytest ended with {status!r}")
-    return trial, sum(os.times()[:4]) - before
+    return trial
+
+
+def _alive(trial: Trial) -> list[Outcome]:
+    """Return what no test killed, but what may live."""
+    accepted = {(item["function"], item["before"], item["after"]) for item in _accepted()}
+    return [item for item in trial.outcomes if item.killer is None and _key(item.mutant) not in accepted]
 
 
 def _merged(
-    before: dict[str, Any], trial: Trial, total: Counter[str], alive: Sequence[Outcome], seconds: float, options
+    before: dict[str, Any], trial: Trial, total: Counter[str], seconds: float, options: argparse.Namespace
 ) -> dict[str, Any]:
     """Return the result of this run, with what an earlier one says of functions and mutants that did not run."""
     whole = not (options.only or options.survivors or options.rest)
@@ -130,10 +147,10 @@ def _merged(
     survivors = [item for item in survivors if (item["function"], item["before"], item["after"]) not in tried]
     survivors += [
         {"function": _name(item.mutant.function), "before": item.mutant.before, "after": item.mutant.after}
-        for item in alive
+        for item in _alive(trial)
         if _name(item.mutant.function) in counts
     ]
-    there = {_name(item) for item in marked_functions(SOURCE / "brickwork")}
+    there = {_name(item) for item in _marked()}
     counts = {name: numbers for name, numbers in counts.items() if name in there}
     survivors = sorted((item for item in survivors if item["function"] in counts), key=lambda item: item["function"])
     living = Counter(item["function"] for item in survivors)
@@ -158,12 +175,19 @@ def _write(path: Path, result: dict[str, Any]) -> None:
     parts["survivors"] = "[" + ",".join(f"\n  {json.dumps(item)}" for item in result["survivors"]) + "\n ]"
     lines = (f"\n  {json.dumps(name)}: {json.dumps(value)}" for name, value in result["functions"].items())
     parts["functions"] = "{" + ",".join(lines) + "\n }"
-    path.write_text("{" + ",".join(f"\n {json.dumps(name)}: {text}" for name, text in parts.items()) + "\n}\n")
+    beside = path.with_name(path.name + ".new")
+    beside.write_text("{" + ",".join(f"\n {json.dumps(name)}: {text}" for name, text in parts.items()) + "\n}\n")
+    beside.replace(path)
 
 
 def _accepted() -> list[dict[str, str]]:
     path = HERE / "accepted.json"
     return json.loads(path.read_text()) if path.exists() else []
+
+
+@cache
+def _marked() -> list[Marked]:
+    return marked_functions(SOURCE / "brickwork")
 
 
 def _name(function: Marked) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pickle
 import select
@@ -10,6 +11,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
+
+DIE_WITH_PARENT = 1
+"""PR_SET_PDEATHSIG of Linux's `prctl`: children of a child end with it."""
+_LIBRARY = ctypes.CDLL(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,8 @@ def _start(task: Task) -> _Child:
     status = 1
     try:
         os.setsid()
+        if hasattr(_LIBRARY, "prctl"):
+            _LIBRARY.prctl(DIE_WITH_PARENT, signal.SIGKILL)
         os.close(reading)
         nothing = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):

@@ -1,9 +1,10 @@
 """Tries mutants on tests: a plugin of pytest that takes over once the tests are collected.
 
 Each test runs once, alone, with probes in the marked functions: which conditions it meets with which values, and how
-long it takes. A mutant then runs on tests that may notice it, the quick ones and those of `tests/unit` first, in a
-child forked from the warm process, until one fails. Nothing has been compiled before the fork, and each child has a
-disk cache of its own, so no test sees what another code made.
+long it takes; those that are named as the functions' modules come first, since time may run out. A mutant then runs on
+tests that may notice it, the quick ones and those of `tests/unit` first, in a child forked from the warm process, until
+one fails. Nothing has been compiled before the fork, and each child has a disk cache of its own, so no test sees what
+another code made.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import sys
 import time
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,24 +30,29 @@ from typing import Any
 
 import pytest
 
+from tests.mutate import measured
 from tests.mutate.children import Task, run
+from tests.mutate.measured import Measurement, observed
 from tests.mutate.mutants import PROBE, Marked, Mutant, instrumented
 
 GRACE = 30.0
 CHILDREN_EACH = 4
-Seen = array
-"""What a test observed of probes, as numbers of `_observed`: thousands of tests see hundreds of probes each."""
+EVERY = 20.0
+"""Seconds from one record of outcomes to the next."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many children run at once, how much a mutant's tests and the slowest test may take, and when it ends."""
+    """How many children run at once, how much a mutant's tests and the slowest test may take, and when it ends.
+
+    Ends are by the clock of `time.monotonic`; what has begun by then has `GRACE` seconds more.
+    """
 
     jobs: int
     seconds: float
     slowest: float
+    measuring: float
     end: float
-    """By the clock of `time.monotonic`; what has begun by then has `GRACE` seconds more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +67,20 @@ class Outcome:
 
 @dataclass(slots=True)
 class Trial:
-    """The plugin. `functions` are those of the mutants; the outcomes are there once pytest has ended."""
+    """The plugin. `functions` are those of the mutants; `record` is called with this every now and then.
+
+    `known` is a file for what tests observed. Tests that `unmeasured` counts judge no mutant of this run.
+    """
 
     source: Path
     functions: list[Marked]
     mutants: list[Mutant]
     limits: Limits
+    record: Callable[[Trial], None] = lambda trial: None
+    known: Path | None = None
     outcomes: list[Outcome] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
+    unmeasured: int = 0
     _reports: list[pytest.TestReport] = field(default_factory=list)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -101,55 +113,68 @@ class _Children:
     seconds: dict[int, float] = field(default_factory=dict)
     made: int = 0
 
-    def measure(self) -> dict[int, Seen]:
-        """Run each test with probes; return what those that pass have seen.
+    def measure(self) -> dict[int, array]:
+        """Run each test with probes that no file knows; return what those that pass have seen.
 
         To fork a process of this size takes longer than many a test, so that foremen share the forking.
         """
-        codes = {number: instrumented(item, number) for number, item in enumerate(self.trial.functions)}
-        foremen, total = max(self.trial.limits.jobs // CHILDREN_EACH, 1), len(self.items)
-        seen: dict[int, Seen] = {}
-
-        def done(answers: dict[int, Any]) -> None:
-            for at, answer in answers.items():
-                if answer is None or answer[0] == "failed":
-                    self.trial.failed.append(self.items[at].nodeid)
-                elif answer[0] == "passed" and answer[2]:
-                    self.seconds[at], seen[at] = answer[1], answer[2]
-
-        shares = [functools.partial(self.measured, codes, range(each, total, foremen)) for each in range(foremen)]
+        trial = self.trial
+        codes = {number: instrumented(item, number) for number, item in enumerate(trial.functions)}
+        known = measured.read(trial.known, trial.functions, self.items)
+        missing = [at for at in self.by_relevance() if at not in known]
+        foremen = max(trial.limits.jobs // CHILDREN_EACH, 1)
+        shares = [functools.partial(self.measured, codes, missing[each::foremen]) for each in range(foremen)]
         if foremen == 1:
-            done(shares[0]())
+            known |= shares[0]()
         else:
-            run((Task(share, math.inf, done) for share in shares), foremen)
+            run((Task(share, math.inf, lambda found: known.update(found or {})) for share in shares), foremen)
         print(file=sys.stderr)
-        return seen
+        measured.write(trial.known, trial.functions, self.items, known)
+        trial.unmeasured = len(self.items) - len(known)
+        trial.failed += [self.items[at].nodeid for at, each in known.items() if each.state == "failed"]
+        passed = {at: each for at, each in known.items() if each.state == "passed" and each.seen}
+        self.seconds |= {at: each.seconds for at, each in passed.items()}
+        return {at: each.seen for at, each in passed.items()}
 
-    def measured(self, codes: dict[int, CodeType], places: range) -> dict[int, Any]:
-        """Return what `probe` says of some tests."""
-        answers: dict[int, Any] = {}
-        began, slowest = time.monotonic(), self.trial.limits.slowest
+    def by_relevance(self) -> list[int]:
+        """Return the places of the tests, first those that are named as modules of the functions, then other units."""
+        stems = {item.file.stem.strip("_") for item in self.trial.functions}
+        own = [any(stem in item.path.stem for stem in stems) for item in self.items]
+        unit = ["unit" in item.path.parts for item in self.items]
+        return sorted(range(len(self.items)), key=lambda at: (not own[at], not unit[at]))
+
+    def measured(self, codes: dict[int, CodeType], places: Sequence[int]) -> dict[int, Measurement]:
+        """Return what `probe` says of some tests, of as many as there is time for."""
+        answers: dict[int, Measurement] = {}
+        began, limits = time.monotonic(), self.trial.limits
 
         def tasks() -> Iterator[Task]:
             for at in places:
+                left = limits.measuring - time.monotonic()
+                if left < 0:
+                    return
                 folder = self.folder()
 
-                def done(answer: Any, at: int = at, folder: Path = folder) -> None:
+                def done(answer: Measurement | None, at: int = at, folder: Path = folder) -> None:
                     shutil.rmtree(folder, ignore_errors=True)
-                    answers[at] = answer
+                    if answer is None and time.monotonic() > limits.measuring:
+                        return
+                    answers[at] = answer or Measurement("failed", 0.0, array("L"))
                     _say(f"measured {len(answers)} of {len(places)} tests, {time.monotonic() - began:.0f} s")
 
-                yield Task(functools.partial(self.probe, codes, at, folder), 20 * slowest + 60, done)
+                limit = min(20 * limits.slowest + 60, left + GRACE / 3)
+                yield Task(functools.partial(self.probe, codes, at, folder), limit, done)
 
-        run(tasks(), min(self.trial.limits.jobs, CHILDREN_EACH))
+        run(tasks(), min(limits.jobs, CHILDREN_EACH))
         return answers
 
-    def probe(self, codes: dict[int, CodeType], at: int, folder: Path) -> tuple[str, float, Seen]:
+    def probe(self, codes: dict[int, CodeType], at: int, folder: Path) -> Measurement:
         """Run a test in a child, and return how it went, how long it took, and what it saw."""
         seen: set[int] = set()
+        add = seen.add
 
         def probe(function: int, number: int, value: Any) -> Any:
-            seen.add(_observed(function, number, bool(value)))
+            add((function << 16 | number) << 1 | (not not value))
             return value
 
         setattr(builtins, PROBE, probe)
@@ -158,7 +183,7 @@ class _Children:
         self.enter(folder)
         began = time.process_time()
         state = self.run(self.items[at], None, self.trial.limits.slowest)
-        return state, time.process_time() - began, array("L", seen)
+        return Measurement(state, time.process_time() - began, array("L", seen))
 
     def enter(self, folder: Path) -> None:
         """Give a child a folder of its own for all that tests write."""
@@ -179,7 +204,7 @@ class _Children:
         states = {report.outcome for report in self.trial._reports}
         return "failed" if "failed" in states else "skipped" if "skipped" in states else "passed"
 
-    def try_out(self, seen: dict[int, Seen]) -> None:
+    def try_out(self, seen: dict[int, array]) -> None:
         """Run all mutants, and note what became of them."""
         noticing: dict[int, array] = defaultdict(functools.partial(array, "L"))
         for at, probes in seen.items():
@@ -188,7 +213,7 @@ class _Children:
         numbers = {(item.file, item.name): number for number, item in enumerate(self.trial.functions)}
         killers: dict[int, Counter[int]] = defaultdict(Counter)
         began, total = time.monotonic(), len(self.trial.mutants)
-        outcomes = self.trial.outcomes
+        outcomes, recorded = self.trial.outcomes, began
 
         def tasks() -> Iterator[Task]:
             for mutant in self.trial.mutants:
@@ -198,11 +223,12 @@ class _Children:
                 number = numbers[mutant.function.file, mutant.function.name]
                 probe, value = mutant.probe
                 values = (True, False) if value is None else (value,)
-                touching = {at for value in values for at in noticing[_observed(number, probe, value)]}
+                touching = {at for value in values for at in noticing[observed(number, probe, value)]}
                 chosen = self.chosen(touching, killers[number], mutant.function.file.stem)
                 folder = self.folder()
 
                 def done(answer: Any, mutant=mutant, chosen=chosen, folder=folder, number=number, touching=touching):
+                    nonlocal recorded
                     shutil.rmtree(folder, ignore_errors=True)
                     if answer is None and time.monotonic() > self.trial.limits.end:
                         return
@@ -213,6 +239,9 @@ class _Children:
                     outcomes.append(Outcome(mutant, killer, len(chosen), len(touching)))
                     alive = sum(item.killer is None for item in outcomes)
                     _say(f"{len(outcomes)} of {total} mutants, {alive} alive, {time.monotonic() - began:.0f} s")
+                    if time.monotonic() > recorded + EVERY:
+                        self.trial.record(self.trial)
+                        recorded = time.monotonic()
 
                 limit = min(10 * sum(map(self.patience, chosen)) + 60, left + GRACE)
                 yield Task(functools.partial(self.attack, mutant, number, chosen, folder), limit, done)
@@ -245,10 +274,6 @@ class _Children:
             if self.run(self.items[at], following, self.patience(at)) == "failed":
                 return at
         return -1
-
-
-def _observed(function: int, probe: int, value: bool) -> int:
-    return (function << 16 | probe) << 1 | value
 
 
 def _function(source: Path, marked: Marked) -> FunctionType:
