@@ -79,6 +79,7 @@ NOT_TUNED: dict[str, str] = {
     "*:ZERO": "the number zero, as a formula",
     "transform.borders:NOTHING": "the number zero, as a formula",
     "analysis.polyhedral_model:SMALL": "a limit that proofs rest on",
+    "analysis.late_scales:*": "limits that proofs rest on",
     "analysis.invariants:FAR": "a limit that proofs rest on",
     "analysis.invariants:NEAR": "a limit that proofs rest on",
     "codegen.archive:*": "a file format",

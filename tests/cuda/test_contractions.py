@@ -14,6 +14,9 @@ OPERATORS = {
     name: bw.op(f"bwcontract::{name}")(getattr(contractions, name))
     for name in (
         "product",
+        "added",
+        "scaled",
+        "halved",
         "widened",
         "transposed",
         "activated",
@@ -187,6 +190,35 @@ def test_what_scales_a_sum_meets_each_product(dtype):
     found = OPERATORS["dequantised"](a, whole, scale)
     assert found[:, [7, 9]].isnan().all()
     assert found[:, [0, 8, 71]].isfinite().all()
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_sums_that_begin_late_have_the_sign_of_zero_of_the_source(dtype):
+    """-0.0 stays if all terms are -0.0, and becomes 0.0 by one that is 0.0, whatever scales the sum."""
+    a, b = torch.ones(64, 64, device="cuda", dtype=dtype), torch.zeros(64, 64, device="cuda", dtype=dtype)
+    b[:, :32] = -0.0
+    negative = torch.full((64, 64), -0.0, device="cuda")
+    found = negative.clone()
+    OPERATORS["added"](a, b, found)
+    assert (found == 0).all()
+    assert found[:, :32].signbit().all()
+    assert not found[:, 32:].signbit().any()
+    a[:, 32:] = -1
+    found = negative.clone()
+    OPERATORS["scaled"](a, torch.ones_like(b), torch.zeros(64, device="cuda"), found)
+    assert (found == 0).all()
+    assert not found.signbit().any()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_products_that_a_scale_keeps_in_range_are_summed_up_with_it(dtype):
+    a, b = (torch.full((64, 64), value, device="cuda", dtype=dtype) for value in (2.0**-100, 2.0**-60))
+    found = torch.zeros(64, 64, device="cuda")
+    OPERATORS["scaled"](a, b, torch.full((64,), 2.0**100, device="cuda"), found)
+    assert (found == 2.0**-54).all()
+    a, b = (torch.full((64, 64), value, device="cuda", dtype=dtype) for value in (2.0**64, 2.0**59))
+    OPERATORS["halved"](a, b, found)
+    assert (found == 2.0**126).all()
 
 
 def test_repeated_products_have_the_same_bits():

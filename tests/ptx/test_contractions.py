@@ -207,3 +207,21 @@ def test_quotients_in_indices_of_tiles_are_of_wide_products(dtype):
     found = [(name, text) for text in kernels for name in re.findall(r"div\.u32\s+(%r\d+), -1,", text)]
     assert found
     assert not any(re.search(rf"mul\.lo\.s32\s+%r\d+, {name}, ", text) for name, text in found)
+
+
+@pytest.mark.parametrize(
+    ("function", "more", "again"),
+    [
+        (contractions.widened, (), False),
+        (contractions.added, (torch.zeros(64, 64),), True),
+        (contractions.scaled, (torch.zeros(64), torch.zeros(64, 64)), True),
+        (contractions.halved, (torch.zeros(64, 64),), True),
+    ],
+)
+def test_elements_that_differ_once_they_are_begun_or_scaled_late_are_summed_up_again(function, more, again, tmp_path):
+    target = cuda_target((9, 0))
+    ptx = ptx_of([program_for_gpu(function, *matrices(torch.bfloat16), *more)], target, slice(1))
+    kernel = next(text for text in ptx.split(".entry")[1:] if "mma" in text)
+    products = re.findall(r"(?:fma|mul)(?:\.rn)?\.f32", kernel)
+    assert bool(products) is again
+    assert all(each.spilled <= SPILLED for each in assemble(ptx, target, tmp_path).values())

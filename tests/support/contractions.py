@@ -31,6 +31,43 @@ def widened(a: Tensor, b: Tensor) -> Tensor:
     return out
 
 
+def added(a: Tensor, b: Tensor, y: Tensor) -> None:
+    assert a.shape[1] == b.shape[0]
+    assert y.shape[0] == a.shape[0]
+    assert y.shape[1] == b.shape[1]
+    for i in range(y.shape[0]):
+        for j in range(y.shape[1]):
+            s = y[i, j]
+            for k in range(a.shape[1]):
+                s += a[i, k] * b[k, j]
+            y[i, j] = s
+
+
+def scaled(a: Tensor, b: Tensor, d: Tensor, y: Tensor) -> None:
+    assert a.shape[1] == b.shape[0]
+    assert y.shape[0] == a.shape[0]
+    assert y.shape[1] == b.shape[1]
+    assert d.shape[0] == a.shape[0]
+    for i in range(y.shape[0]):
+        for j in range(y.shape[1]):
+            s = y[i, j]
+            for k in range(a.shape[1]):
+                s += d[i] * a[i, k] * b[k, j]
+            y[i, j] = s
+
+
+def halved(a: Tensor, b: Tensor, y: Tensor) -> None:
+    assert a.shape[1] == b.shape[0]
+    assert y.shape[0] == a.shape[0]
+    assert y.shape[1] == b.shape[1]
+    for i in range(y.shape[0]):
+        for j in range(y.shape[1]):
+            s = 0.0
+            for k in range(a.shape[1]):
+                s += 0.125 * a[i, k] * b[k, j]
+            y[i, j] = s
+
+
 def transposed(a: Tensor, b: Tensor) -> Tensor:
     assert a.shape[1] == b.shape[1]
     out = torch.empty(a.shape[0], b.shape[0], dtype=a.dtype, device=a.device)

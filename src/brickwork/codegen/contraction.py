@@ -3,7 +3,8 @@
 While a stage is multiplied the next ones are on their way. The sums then go through shared memory, from which threads
 take neighbouring columns: the statements after the sum run as lanes, in the order of memory. A sum that is not finite
 is computed again in the order of the source: matrix instructions treat infinities in parts, and masked terms as zeros,
-and what scales a sum once does not meet the zeros among its terms.
+and what scales a sum once does not meet the zeros among its terms. So is one that differs otherwise, as
+`analysis/late_scales.py` says.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from brickwork.analysis.contractions import computed_from
+from brickwork.analysis.late_scales import differs_late
 from brickwork.codegen import lanes, vectors
 from brickwork.codegen.builder import Known
 from brickwork.codegen.emitter_state import EmitBlock, Frame, State
@@ -130,6 +132,10 @@ def _columns(state: State, tile: Tile, bounds: tuple[str, str], address: str, em
         kept = writer.label("scaled")
         writer.branch_if(_are_finite(state, lanes.vector(inner, scaled)), kept, alone)
         writer.place(kept)
+    if (differs := _differs(inner, tile)) is not None:
+        kept = writer.label("same")
+        writer.branch_if(lanes.any_lane(inner, lanes.vector(inner, differs)), alone, kept)
+        writer.place(kept)
     emit_block(inner, loop.body)
     writer.branch(after)
     writer.place(alone)
@@ -160,17 +166,20 @@ def _one(state: State, tile: Tile, loop: For, emit_block: EmitBlock) -> None:
     if not isinstance(value, Uniform):
         raise TypeError("a sum of one column is a number")
     again, after = (writer.label(stem) for stem in ("again", "one"))
-    found = [value] if _may_differ(tile) else []
-    if isinstance(scaled := _scaled(state, tile), Uniform):
-        found.append(scaled)
-    for each in found:
-        kept = writer.label("finite")
-        size = writer.emit(f"and i32 {writer.emit(f'bitcast float {each.text} to i32')}, {_INFINITE}")
-        writer.branch_if(writer.emit(f"icmp eq i32 {size}, {_INFINITE}"), again, kept)
+    asked: list[str] = []
+    for each in (value if _may_differ(tile) else None, _scaled(state, tile)):
+        if isinstance(each, Uniform):
+            size = writer.emit(f"and i32 {writer.emit(f'bitcast float {each.text} to i32')}, {_INFINITE}")
+            asked.append(writer.emit(f"icmp eq i32 {size}, {_INFINITE}"))
+    if isinstance(differs := _differs(state, tile), Uniform):
+        asked.append(differs.text)
+    for each in asked:
+        kept = writer.label("kept")
+        writer.branch_if(each, again, kept)
         writer.place(kept)
     emit_block(state.inner(), loop.body)
     writer.branch(after)
-    if found:
+    if asked:
         writer.place(again)
         emit_block(state.inner(), (*_heads(tile), *tile.columns.loop.body))
         writer.branch(after)
@@ -178,14 +187,25 @@ def _one(state: State, tile: Tile, loop: For, emit_block: EmitBlock) -> None:
 
 
 def _scaled(state: State, tile: Tile) -> Value | None:
-    """Return what scales the sum, times it; None if numbers do: else an infinity is to meet each product."""
+    """Return what scales the sum, times it, where an infinity is to meet each product, or the sum may be one alone."""
     found = tile.contraction
-    if found.is_whole or all(isinstance(factor, Constant) for factor in found.scale):
+    if found.is_whole or (all(isinstance(each, Constant) for each in found.scale) and not _may_overflow(tile)):
         return None
+    return _before(state, tile, _total(tile))
+
+
+def _differs(state: State, tile: Tile) -> Value | None:
+    """Return whether a finite sum is another number than the source's; None if it never is."""
+    asked = differs_late(tile.contraction, _sum_of(tile))
+    return None if asked is None else _before(state, tile, asked)
+
+
+def _before(state: State, tile: Tile, expression: Expression) -> Value:
+    """Return the value of an expression of the sum, and of what was computed before it."""
     inner = state.inner()
-    for item in computed_from(found.before, found.scale):
+    for item in computed_from(tile.contraction.before, (expression,)):
         inner.values[item.symbol] = emit_expression(inner, item.value)
-    return emit_expression(inner, _total(tile))
+    return emit_expression(inner, expression)
 
 
 def _are_finite(state: State, text: str) -> str:
@@ -210,6 +230,13 @@ def _may_differ(tile: Tile) -> bool:
     """Whether what is not finite may be another number than the order of the source gives."""
     parted = any(side.factor.masks or side.meets or side.parts > 1 for side in tile.sides)
     return not tile.contraction.is_whole and (tile.dtype is FLOAT32 or parted)
+
+
+@hazard
+def _may_overflow(tile: Tile) -> bool:
+    """Whether a sum may be infinite before a number makes it smaller, which is not seen otherwise."""
+    scale = (factor.value for factor in tile.contraction.scale if isinstance(factor, Constant))
+    return not _may_differ(tile) and any(abs(value) < 1 for value in scale)
 
 
 def _heads(tile: Tile) -> Block:

@@ -6,11 +6,12 @@ import pytest
 
 from brickwork.codegen import division, narrowing
 from brickwork.codegen.builder import Known
-from brickwork.codegen.contraction import _may_differ
+from brickwork.codegen.contraction import _may_differ, _may_overflow
 from brickwork.codegen.failures import may_be_tested_together
 from brickwork.codegen.lane_values import Strided, Uniform, Varying
 from brickwork.codegen.random import _shareable
 from brickwork.codegen.variables import diverges, leaves, leaves_divergently, may_vary
+from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT16, FLOAT32, INT64, UINT64
 from brickwork.ir.nodes import Break, Continue, Draw, Tensor, TensorType
 from support.written import check, load, loop, op, repeat, symbol, when
@@ -138,3 +139,13 @@ def test_what_is_not_finite_may_differ_where_factors_are_changed(second):
     for changed in ({"masks": (True,)}, {"meets": (True,)}, {"parts": 2}):
         assert differs(second=second, **changed)
         assert not differs(second=second, whole=True, **changed)
+
+
+@pytest.mark.parametrize(
+    ("scale", "masks", "overflows"),
+    [((0.5,), (), True), ((2.0, -0.5), (), True), ((2.0, -1.0), (), False), ((), (), False), ((0.5,), (True,), False)],
+)
+def test_a_sum_may_overflow_before_a_number_makes_it_smaller(scale, masks, overflows):
+    side = SimpleNamespace(factor=SimpleNamespace(masks=masks), meets=(), parts=1)
+    found = SimpleNamespace(is_whole=False, scale=[build.read(N), *(build.constant(each, FLOAT32) for each in scale)])
+    assert _may_overflow(SimpleNamespace(dtype=FLOAT16, sides=(side, side), contraction=found)) is overflows
