@@ -243,12 +243,19 @@ def test_a_case_is_kept_in_a_file(tmp_path):
     assert again.source.rstrip() == case.source.rstrip()
 
 
+def test_what_torch_lacks_for_a_type_is_no_finding(tmp_path):
+    source = "import torch\n\n\ndef generated(z: torch.Tensor) -> None:\n    s, p = z - 0\n"
+    case = Case(source, (replace(EMPTY[0], name="z", dtype="uint32", shape=(0,)),))
+    assert examine(case, tmp_path)["torch lacks a function for a type"]
+
+
 def test_a_case_is_made_small(tmp_path):
     case = next(case for case in map(case_of_seed, SEEDS) if "max(" in case.source and case.source.count("for ") > 3)
     small = shrink(case, lambda smaller: "max(" in smaller.source.partition("def generated")[2], seconds=20)
     body = small.source.partition("def generated")[2]
     assert "max(" in body
     assert body.count("\n") <= 4, body
+    assert body.count(": torch.Tensor") == sum(isinstance(item, TensorArgument) for item in small.arguments)
     assert "def mix" not in small.source
     assert all(item.layout == "dense" for item in small.arguments if isinstance(item, TensorArgument))
     assert all(item.value in {0, 1} for item in small.arguments if isinstance(item, NumberArgument))

@@ -56,8 +56,9 @@ def _smaller(case: Case) -> Iterator[Case]:
 
 
 def _changes(tree: ast.Module) -> Iterator[Callable[[], ast.Module]]:
-    """Yield functions that return changed copies of the tree."""
+    """Yield functions that return changed copies of the tree; types of parameters and results stay."""
     nodes = list(ast.walk(tree))
+    types = {id(part) for node in nodes for root in _types(node) for part in ast.walk(root)}
     for place, node in enumerate(nodes):
         inside = isinstance(node, ast.FunctionDef | ast.For | ast.While | ast.If)
         for name in ("body", "orelse") if inside else ():
@@ -70,6 +71,8 @@ def _changes(tree: ast.Module) -> Iterator[Callable[[], ast.Module]]:
         if isinstance(node, ast.FunctionDef) and node.name != NAME:
             yield _without(tree, place)
     for place, node in enumerate(nodes):
+        if id(node) in types:
+            continue
         if isinstance(node, ast.expr) and not isinstance(node, ast.Name | ast.Constant):
             for part in ast.iter_child_nodes(node):
                 if isinstance(part, ast.expr) and not isinstance(getattr(node, "ctx", None), ast.Store):
@@ -78,6 +81,15 @@ def _changes(tree: ast.Module) -> Iterator[Callable[[], ast.Module]]:
             for number in (0, 1):
                 if not (isinstance(node, ast.Constant) and node.value in {0, 1}):
                     yield _exchange(tree, place, ast.Constant(value=number))
+
+
+def _types(node: ast.AST) -> list[ast.expr]:
+    """Return the types that a node says of parameters, of a result, or of what a class has."""
+    match node:
+        case ast.arg(annotation=found) | ast.AnnAssign(annotation=found) | ast.FunctionDef(returns=found):
+            return [found] if found is not None else []
+        case _:
+            return []
 
 
 def _insides(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
