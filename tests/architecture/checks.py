@@ -287,6 +287,16 @@ _FORBIDDEN = re.compile(
 
 
 def tuned_constants(tree: list[Module]) -> list[str]:
+    """Return the numbers outside of the model that modules name and that a measurement could change."""
+    return [item for item in _tuned(tree) if not item.startswith(rules.MODEL)]
+
+
+def model_constants(tree: list[Module]) -> list[str]:
+    """Return the same of the modules of the model."""
+    return [item for item in _tuned(tree) if item.startswith(rules.MODEL)]
+
+
+def _tuned(tree: list[Module]) -> list[str]:
     """Return the numbers that modules name and that a measurement could change: constants, and arguments of records."""
     found: list[str] = []
     for module in tree:

@@ -125,7 +125,11 @@ NOT_TUNED: dict[str, str] = {
     "transform.wavefront:SLOPES": "directions of a grid",
 }
 """Constants, `module:NAME`, that are no choice that a measurement could change, and what they are instead."""
-TUNED_CONSTANTS = 40
-"""How many other numbers modules of these rooms name: a budget that may only fall. 10 are wanted."""
+MODEL = "transform.schedule."
+"""Begins the names of the modules that weigh what a schedule costs."""
+TUNED_CONSTANTS = 15
+"""How many other numbers modules of these rooms name elsewhere: a budget that may only fall. 10 are wanted."""
+MODEL_CONSTANTS = 17
+"""The same of the model, of which 30 may be."""
 TUNED_COMPARISONS = 13
 """How many comparisons there hold a literal beyond -2 ... 2: a budget that may only fall."""

@@ -60,6 +60,9 @@ def test_tuned_numbers_are_counted(tmp_path):
         *["SHAPE"] * 2,
         "LOW",
     ]
+    schedule = {"transform/schedule/rows.py": COUNTED}
+    assert not complaints(tmp_path / "other", checks.tuned_constants, schedule)
+    assert len(complaints(tmp_path / "other", checks.model_constants, schedule)) == len(found)
     assert complaints(tmp_path, checks.tuned_comparisons, {"analysis/rows.py": COUNTED}) == ["analysis.rows:13: 17"]
 
 

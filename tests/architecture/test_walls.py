@@ -32,7 +32,11 @@ def test_rule(check):
 
 @pytest.mark.parametrize(
     ("count", "budget"),
-    [(checks.tuned_constants, rules.TUNED_CONSTANTS), (checks.tuned_comparisons, rules.TUNED_COMPARISONS)],
+    [
+        (checks.tuned_constants, rules.TUNED_CONSTANTS),
+        (checks.model_constants, rules.MODEL_CONSTANTS),
+        (checks.tuned_comparisons, rules.TUNED_COMPARISONS),
+    ],
 )
 def test_tuned_numbers_become_fewer(count, budget):
     found = count(TREE)

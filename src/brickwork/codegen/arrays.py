@@ -19,53 +19,39 @@ from brickwork.diagnostics.errors import CompileError
 from brickwork.ir.dtypes import BOOL
 from brickwork.ir.nodes import Block, Constant, For, If, Load, Local, Store, Tensor, While
 from brickwork.ir.walk import walk
-from brickwork.records import dataclass
-from brickwork.target.matrix import ROOMY_REGISTERS
+from brickwork.target.target import Target
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Loops of at most `turns` iterations over locals are written out, if that makes `nodes` at most.
+def keeps_items_apart(loop: For, target: Target) -> bool:
+    """Return whether a loop over the items of locals is short enough to be written out.
 
     Then LLVM sees constant indices, and the items stay in registers.
     """
-
-    turns: int
-    nodes: int
-
-
-ON_PROCESSORS = Limits(turns=16, nodes=2000)
-ON_GRIDS = Limits(turns=ROOMY_REGISTERS, nodes=8192)
-"""A thread of a grid has 255 registers."""
-
-
-def keeps_items_apart(loop: For, limits: Limits) -> bool:
-    """Return whether a loop over the items of locals is short enough to be written out: they stay in registers then."""
     touched = (node.tensor for node in walk(loop.body) if isinstance(node, Load | Store))
     if not any(tensor.is_local for tensor in touched):
         return False
-    return turns_of(loop, limits) > 0 and _written_out((loop,), limits) <= limits.nodes
+    return turns_of(loop, target) > 0 and _written_out((loop,), target) <= target.written_nodes
 
 
-def turns_of(loop: For, limits: Limits) -> int:
+def turns_of(loop: For, target: Target) -> int:
     """Return the number of iterations, or 0 where it is not known or large."""
     if not (isinstance(loop.start, Constant) and isinstance(loop.stop, Constant)):
         return 0
     turns = max(int(loop.stop.value) - int(loop.start.value), 0)
-    return turns if turns <= limits.turns else 0
+    return turns if turns <= target.written_turns else 0
 
 
-def _written_out(block: Block, limits: Limits) -> int:
+def _written_out(block: Block, target: Target) -> int:
     """Return the nodes of a block with its short loops written out; large where a loop is not short."""
     total = 0
     for statement in block:
         match statement:
             case For(body=body):
-                total += turns_of(statement, limits) * _written_out(body, limits) or limits.nodes + 1
+                total += turns_of(statement, target) * _written_out(body, target) or target.written_nodes + 1
             case If(condition=condition, then=then, otherwise=otherwise):
-                total += sum(1 for _ in walk(condition)) + _written_out(then, limits) + _written_out(otherwise, limits)
+                total += sum(1 for _ in walk(condition)) + _written_out(then, target) + _written_out(otherwise, target)
             case While():
-                return limits.nodes + 1
+                return target.written_nodes + 1
             case _:
                 total += sum(1 for _ in walk(statement))
     return total

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from brickwork.codegen import lanes, staged_rows, wide_loads
-from brickwork.codegen.arrays import ON_GRIDS, ON_PROCESSORS, keeps_items_apart, turns_of
+from brickwork.codegen.arrays import keeps_items_apart, turns_of
 from brickwork.codegen.builder import Known
 from brickwork.codegen.early_reads import early_reads
 from brickwork.codegen.emitter_state import EmitBlock, Frame, State, full_unroll, no_unroll
@@ -35,7 +35,7 @@ _MOST, _LEAST = str(2**63 - 1), str(-(2**63))
 
 def emit_for(state: State, loop: For, emit_block: EmitBlock) -> None:
     """Emit a loop whose iterations run in order."""
-    if state.target.grid and keeps_items_apart(loop, ON_GRIDS):
+    if state.target.grid and keeps_items_apart(loop, state.target):
         _emit_apart(state, loop, emit_block)
         return
     start, stop = emit_expression(state, loop.start), emit_expression(state, loop.stop)
@@ -103,7 +103,7 @@ def _emit_apart(state: State, loop: For, emit_block: EmitBlock) -> None:
 def _emit_copies(state: State, loop: For, leave: str, emit_block: EmitBlock) -> None:
     frame = _frame(state, loop.body, leave)
     first = int(loop.start.value) if isinstance(loop.start, Constant) else 0
-    for number in range(first, first + turns_of(loop, ON_GRIDS)):
+    for number in range(first, first + turns_of(loop, state.target)):
         following = state.writer.label("step")
         inner = _begin_iteration(_with_frame(state, replace(frame, continue_label=following)), None)
         inner.values[loop.index] = Uniform(str(number), INT64)
@@ -113,7 +113,7 @@ def _emit_copies(state: State, loop: For, leave: str, emit_block: EmitBlock) -> 
 
 def _unroll_note(state: State, loop: For) -> str:
     """Return what LLVM is told: a loop with one lane is the short version of another, and not worth more code."""
-    if keeps_items_apart(loop, ON_PROCESSORS):
+    if keeps_items_apart(loop, state.target):
         return full_unroll(state.module)
     short = loop.role is Role.VECTOR and loop.width == 1
     return no_unroll(state.module) if short or loop.unrolled > 1 else ""

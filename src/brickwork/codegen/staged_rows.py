@@ -19,7 +19,6 @@ from dataclasses import replace
 from typing import TypeVar
 
 from brickwork.codegen import memory
-from brickwork.codegen.arrays import ON_GRIDS
 from brickwork.codegen.builder import Known
 from brickwork.codegen.emitter_state import StagedRow, State, no_unroll
 from brickwork.codegen.expressions import emit_all, emit_expression
@@ -45,7 +44,7 @@ Found = TypeVar("Found", Record, Steps)
 
 def staged_records(state: State, body: Block) -> list[Record]:
     """Return the records of an iteration that are worth staging: of more bytes than a thread accesses at once."""
-    if state.neighbours is None or state.kernel.may_alias or statement_count(body) > ON_GRIDS.nodes:
+    if state.neighbours is None or state.kernel.may_alias or statement_count(body) > state.target.written_nodes:
         return []
     found = records(body, state.neighbours, state.bound, state.kernel.facts)
     found.sort(key=lambda record: not record.stored)

@@ -65,7 +65,7 @@ from brickwork.records import dataclass
 Key: TypeAlias = tuple[Path, str]
 
 LARGEST = 65536
-"""The most bytes of a list that each iteration has for itself."""
+"""The most bytes of a list, or a tensor, that each iteration has for itself."""
 ITEM_BYTES = 8
 """How many bytes a number of a list takes at most."""
 

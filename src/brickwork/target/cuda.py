@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from brickwork.target.matrix import MOST_PARTS
+from brickwork.target.matrix import MOST_PARTS, ROOMY_REGISTERS
 from brickwork.target.target import BLOCK_THREADS, SECTOR_BYTES, Target
 
 _PTX = {
@@ -59,6 +59,9 @@ def cuda_target(capability: tuple[int, int]) -> Target:
         block_threads=BLOCK_THREADS,
         launch_ns=4000,
         block_step_ns=375,
+        block_term_ns=125,
+        written_turns=ROOMY_REGISTERS,
+        written_nodes=8192,
         access_bytes=16,
         matrix=_matrix(known),
         rounds_bfloat=known >= (8, 0),

@@ -56,6 +56,10 @@ class Target:
     """Bytes of a core's nearest cache for data: at least 32 KiB on processors of the last ten years."""
     stack_bytes: int = 1 << 22
     """Bytes of a processor's stack that the lists of a kernel may take: half of what Linux gives a thread."""
+    written_turns: int = 16
+    """Iterations of a loop over items of lists that are written out, so that these are in registers: as most have."""
+    written_nodes: int = 2000
+    """Nodes of the IR that such loops make at most, written out: some tens of KiB of code, as a core's cache holds."""
     grid: bool = False
     """Whether a kernel is launched on a grid of blocks of threads; else it is a function that the host calls."""
     threads: int = 0
@@ -68,6 +72,10 @@ class Target:
     """Nanoseconds from one launch to the next, where kernels that have little to do follow one another in a stream."""
     block_step_ns: int = 0
     """Nanoseconds in which each thread of a whole block reads a few elements that are near and stores one."""
+    block_term_ns: int = 0
+    """Nanoseconds in which each thread of a whole block reads an element and adds it up: it stores nothing."""
+    launch_turns: int = 1 << 22
+    """Iterations in order of one launch, each of which takes some microseconds: it is to end in seconds."""
     access_bytes: int = 0
     """Most bytes that a thread of a grid reads or writes at once."""
     matrix: str = ""

@@ -45,9 +45,8 @@ from brickwork.records import dataclass
 from brickwork.transform.borders import NEAR, Borders, Line
 from brickwork.transform.guard import conjunction
 from brickwork.transform.iteration_bounds import Ranges
+from brickwork.transform.schedule.planner import LARGE_BODY
 
-LARGEST = 600
-"""Nodes of a body beyond which it is not written three times."""
 BORDER_OPERATORS = frozenset({"minimum", "maximum", "mod"})
 
 
@@ -92,7 +91,7 @@ class _Cutter:
     def is_worth(self, loop: For) -> bool:
         """Whether a loop is long, and its iterations are small enough to be written three times."""
         inside = (node for node in statements(loop.body) if isinstance(node, For))
-        small = all(map(self.is_part, inside)) and sum(1 for _ in walk(loop.body)) <= LARGEST
+        small = all(map(self.is_part, inside)) and sum(1 for _ in walk(loop.body)) <= LARGE_BODY
         return small and not self.is_short(loop)
 
     def is_part(self, loop: For) -> bool:

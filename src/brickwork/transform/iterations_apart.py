@@ -42,8 +42,8 @@ from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.canonical.choices import is_simple
 from brickwork.transform.guard import conjunction
-from brickwork.transform.interior import LARGEST
 from brickwork.transform.nests_apart import Changed, with_each
+from brickwork.transform.schedule.planner import LARGE_BODY
 from brickwork.transform.scratch import Names, copied, names_of
 
 
@@ -154,7 +154,7 @@ class _Cutter:
                 if place is None:
                     return (self.whole(statement, around),)
                 cut_up = self.cut(statement, place, around, self.parts.setdefault(origin, []))
-                if sum(1 for _ in walk(cut_up[0])) > LARGEST:
+                if sum(1 for _ in walk(cut_up[0])) > LARGE_BODY:
                     self.large.add(origin)
                 return cut_up
             case _:

@@ -53,19 +53,12 @@ from brickwork.transform.scratch import with_variables
 from brickwork.transform.skipped_turns import with_skipped_turns
 
 Symbols = frozenset[Symbol]
-FEW_TERMS = 1 << 16
-"""Iterations of a reduction that the threads of a block are done with before two launches and their scratch tensor
-would be; in a block it has no stores."""
-FEW_INSIDE = FEW_TERMS // 2
-"""The same, of loops inside in all, where their length is known..."""
 LONGEST_INSIDE = LONG
-"""...and one thread runs so many of them at most."""
+"""Iterations of loops inside that one thread runs at most, where their length is known."""
 FEW_UNKNOWN = 2 * LONGEST_INSIDE
 """The same where there are loops inside whose length is not known."""
 MANY = 1 << 30
 """Where numbers of iterations are no longer told apart, so that sums and products of them do not wrap."""
-MOST_TURNS = 1 << 22
-"""Turns of a launch, each of which takes some microseconds: it is to end in seconds."""
 NUMBERS = 5_000_000
 """Numbers of the variables made in here start so far above those of the kernel."""
 
@@ -116,6 +109,11 @@ def few_iterations(target: Target) -> int:
     return target.launch_ns * target.block_threads // target.block_step_ns
 
 
+def few_terms(target: Target) -> int:
+    """Return the iterations of a reduction that a block is done with before the two launches of one would be."""
+    return 2 * target.launch_ns * target.block_threads // target.block_term_ns
+
+
 def persistent_blocks(kernel: Kernel, body: Block, launched: Symbols, analysis: Analysis, target: Target) -> Persistent:
     """Return where loops in order are for a block.
 
@@ -124,7 +122,7 @@ def persistent_blocks(kernel: Kernel, body: Block, launched: Symbols, analysis: 
     """
     assigned = assigned_symbols(kernel.body)
     numbers = count(unused_number(kernel.body) + NUMBERS)
-    finder = _Finder(kernel, analysis, launched, numbers, few_iterations(target), target.block_threads)
+    finder = _Finder(kernel, analysis, launched, numbers, target)
     found = tuple(finder.block(body, NONE, Ranges(frozenset(kernel.scalars) - assigned)))
     match found:
         case (If(condition=condition, then=(Assign(symbol=mark),), version=version),) if mark in finder.blocks:
@@ -141,8 +139,7 @@ class _Finder:
     analysis: Analysis
     launched: Symbols
     numbers: Iterator[int]
-    each: int
-    threads: int
+    target: Target
     blocks: dict[Symbol, For] = field(default_factory=dict[Symbol, For])
 
     def block(self, block: Block, after: Symbols, ranges: Ranges) -> Iterator[Statement]:
@@ -165,7 +162,7 @@ class _Finder:
     def loop(self, loop: For | While, after: Symbols, ranges: Ranges) -> Statement:
         """Return a loop in order; or what stands for its block, or chooses one of the two."""
         launches = any(isinstance(node, For) and node.index in self.launched for node in statements(loop))
-        sharing = _Sharing(self.analysis, launches, self.each)
+        sharing = _Sharing(self.analysis, launches, self.target)
         block = None
         if not isinstance(loop, For) or loop.index not in self.kernel.launched:
             with suppress(_RefusedError):
@@ -196,7 +193,7 @@ class _Finder:
             return None
         own = {symbol: replace(symbol, number=next(self.numbers)) for symbol in carried}
         copies = (Assign(symbol=copy, value=build.read(symbol), loc=loop.loc) for symbol, copy in own.items())
-        turns = with_skipped_turns((with_variables(shared, own),), self.numbers, self.threads)
+        turns = with_skipped_turns((with_variables(shared, own),), self.numbers, self.target.block_threads)
         body = (*copies, *with_barriers(turns, self.numbers))
         index = Symbol("block", next(self.numbers), INT64)
         ends = build.integer(0), build.integer(1)
@@ -220,13 +217,13 @@ class _Sharing:
     """Shares the parallel loops of one loop in order out among the threads of a block.
 
     `launches` says that otherwise these are launched, and `few` for how many `iterations` of a turn a block is done
-    sooner than that: `each` for a launch. What one thread does before and after a launch is one, too: it is `waiting`
+    sooner than that. What one thread does before and after a launch is one, too: it is `waiting`
     for the next. `conditions` say when a block is better, as far as that is not a matter of these two.
     """
 
     analysis: Analysis
     launches: bool
-    each: int
+    target: Target
     conditions: list[Expression] = field(default_factory=list[Expression])
     iterations: Expression = field(default_factory=lambda: build.integer(0))
     few: int = 0
@@ -267,7 +264,7 @@ class _Sharing:
 
     def launch(self, few: int) -> None:
         """Count a launch, and that of what waits for it."""
-        self.few += few + (self.each if self.waiting else 0)
+        self.few += few + (few_iterations(self.target) if self.waiting else 0)
         self.waiting = False
 
     def loop(self, loop: For, ranges: Ranges, turns: Expression) -> For:
@@ -277,8 +274,8 @@ class _Sharing:
         total, inside = _total(levels, ranges)
         if not levels or are_short(levels) or (total is None and not self.launches):
             times = ranges.iterations(loop)
-            around = turns if times is None else _times(turns, times, MOST_TURNS)
-            self.limit(around, MOST_TURNS)
+            around = turns if times is None else _times(turns, times, self.target.launch_turns)
+            self.limit(around, self.target.launch_turns)
             before = self.few
             alone = replace(loop, body=self.block(loop.body, ranges.inside(loop), around))
             if self.waiting and self.few > before:
@@ -289,7 +286,7 @@ class _Sharing:
         if total is None or effects(loop).fails or effects(loop).rebinds:
             raise _RefusedError
         self.bound(levels[-1].body, total, inside)
-        self.launch(FEW_TERMS if verdict.reductions else self.each)
+        self.launch((few_terms if verdict.reductions else few_iterations)(self.target))
         shared, body = loop, levels[-1].body
         for level in reversed(levels):
             shared = replace(level, body=body, role=Role.THREAD, reductions=verdict.reductions)
@@ -321,7 +318,8 @@ class _Sharing:
             self.limit(total, FEW_UNKNOWN)
         else:
             self.limit(longest, LONGEST_INSIDE)
-            self.limit(_times(total, longest, FEW_INSIDE), FEW_INSIDE)
+            most = few_terms(self.target) // 2
+            self.limit(_times(total, longest, most), most)
 
     def limit(self, value: Expression, most: int) -> None:
         """Note that a number is to be no greater than another."""

@@ -28,6 +28,7 @@ from brickwork.analysis.polynomial import Atom, Polynomial, ScalarAtom, SizeAtom
 from brickwork.analysis.races import Facts, find_race
 from brickwork.analysis.scalars import live_after_loops, scalar_verdict
 from brickwork.analysis.verdicts import Analysis, Bound
+from brickwork.frontend.lowering_state import LARGEST
 from brickwork.ir.answers import Answers
 from brickwork.ir.dtypes import VALUE_DTYPES
 from brickwork.ir.effects import effects
@@ -58,8 +59,6 @@ from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.matrix import ROOMY_REGISTERS
 
-LARGEST = 65536
-"""Bytes that an iteration may have of its own, as for lists that a loop makes."""
 ROOM = ROOMY_REGISTERS // 2
 """Elements that an iteration of a grid has room for, where a tensor's extents are not known."""
 PRIVATE_NUMBERS = 4_000_000

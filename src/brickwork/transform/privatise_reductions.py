@@ -44,7 +44,7 @@ from brickwork.ir.walk import NodeType, assigned_symbols, rewrite, statements, w
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import Partition
-from brickwork.transform.schedule.planner import PIECES, SHARE
+from brickwork.transform.schedule.planner import FEW, PIECES, SHARE
 from brickwork.transform.schedule.schedule import LANES_LIMIT, Schedule
 from brickwork.transform.scratch import Names, identity, names_of
 from brickwork.transform.split_reductions import nested
@@ -53,8 +53,6 @@ from brickwork.transform.verbs.split import count_of
 
 PER_ELEMENT = 4
 """Fewest updates for each element of the copies, which have to be begun and joined."""
-LANES = 8
-"""Elements of the copies that are begun or joined at once."""
 
 
 @legality
@@ -265,7 +263,7 @@ def _over(tensor: Tensor, indices: Sequence[Symbol], store: Store) -> Statement:
     ]
     if not levels:
         return store
-    levels[-1] = replace(levels[-1], role=Role.VECTOR, width=LANES)
+    levels[-1] = replace(levels[-1], role=Role.VECTOR, width=FEW)
     return nested(levels, (store,))
 
 

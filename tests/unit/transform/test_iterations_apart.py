@@ -294,7 +294,7 @@ def test_others_stay_whole(function: Callable[..., object]) -> None:
 
 
 def test_a_large_loop_has_no_copies(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(iterations_apart, "LARGEST", 40)
+    monkeypatch.setattr(iterations_apart, "LARGE_BODY", 40)
     found = loops(shortest_paths, torch.ones(5, 5))
     assert [name for name, _ in found] == ["k", "i", "j", "j"]
 

@@ -138,9 +138,8 @@ def test_one_block_does_what_the_source_says(name, size):
 
 @pytest.mark.parametrize("name", CASES)
 def test_large_loops_are_launched(name, monkeypatch):
-    for limit in ("FEW_TERMS", "FEW_INSIDE"):
-        monkeypatch.setattr(persistent, limit, 0)
-    monkeypatch.setattr(persistent, "few_iterations", lambda _: 0)
+    for limit in ("few_terms", "few_iterations"):
+        monkeypatch.setattr(persistent, limit, lambda _: 0)
     function, arguments = CASES[name]
     assert_same(function, *arguments(9))
 

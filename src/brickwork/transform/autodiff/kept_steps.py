@@ -28,6 +28,7 @@ from dataclasses import field, replace
 
 from brickwork.analysis.scalars import NONE, live_before
 from brickwork.analysis.searches import same
+from brickwork.frontend.lowering_state import LARGEST
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.effects import effects
@@ -59,7 +60,6 @@ from brickwork.transform.autodiff.step_lists import (
     sizes_of,
 )
 from brickwork.transform.canonical.dead import filled_local
-from brickwork.transform.privatise import LARGEST
 from brickwork.transform.scratch import Names
 from brickwork.transform.slopes import Item, dtype_of
 
