@@ -17,7 +17,18 @@ from functools import cached_property
 
 from brickwork.analysis.access_cases import Case, plain
 from brickwork.analysis.formula import Comparison, Formula, at_least
-from brickwork.analysis.inverted import Dimension, Divisible, Guard, Inverse, Ratio, Ratios, is_zero, unique
+from brickwork.analysis.inverted import (
+    Constraint,
+    Dimension,
+    Divisible,
+    Guard,
+    Inverse,
+    Ratio,
+    Ratios,
+    holds_as_computed,
+    is_zero,
+    unique,
+)
 from brickwork.analysis.isl import FOLLOWED, Solver
 from brickwork.analysis.kept_choices import kept_choices, near_by
 from brickwork.analysis.moving_windows import is_moving_window
@@ -28,7 +39,6 @@ from brickwork.analysis.polynomial import (
     IndexAtom,
     Interval,
     Polynomial,
-    SizeAtom,
     UnknownAtom,
     cofactor,
     interval_of,
@@ -65,15 +75,6 @@ def invert(
 # ---------------------------------------------------------------- the equations
 
 
-@dataclass(frozen=True, slots=True)
-class _Constraint:
-    """A comparison that iterations satisfy; one that is not `needed` follows from the others."""
-
-    polynomial: Polynomial
-    equal: bool = False
-    needed: bool = True
-
-
 @dataclass
 class _Turn:
     """The unknowns, the equations and the comparisons of one access; `kept` are choices that stay in indices."""
@@ -87,13 +88,14 @@ class _Turn:
     indices: list[Polynomial] = field(default_factory=list[Polynomial])
     unknown: list[Atom] = field(default_factory=list[Atom])
     fixed: dict[Atom, Loop] = field(default_factory=dict[Atom, Loop])
-    constraints: list[_Constraint] = field(default_factory=list[_Constraint])
+    constraints: list[Constraint] = field(default_factory=list[Constraint])
     divisible: list[Divisible] = field(default_factory=list[Divisible])
     values: dict[Atom, Ratio] = field(default_factory=dict[Atom, Ratio])
     own: list[Atom] = field(default_factory=list[Atom])
     assumed: list[Comparison] = field(default_factory=list[Comparison])
     everywhere: bool = True
     kept: Mapping[Atom, IndexAtom] = field(default_factory=dict[Atom, IndexAtom])
+    wrapped: set[Atom] = field(default_factory=set[Atom])
 
     @cached_property
     def inside(self) -> Model:
@@ -110,6 +112,7 @@ class _Turn:
         self.indices = [self.plain(index) for index in case.indices]
         indices = {loop.atom for loop in self.loops}
         quotients = self.quotients({atom for index in self.indices for atom in index.atoms()})
+        self.wrapped = {quotient for quotient, origin in quotients.items() if self.wraps(quotient, origin)}
         self.kept = kept_choices(self.model, self.indices)
         known = indices | {*quotients, *self.kept}
         for loop in self.loops:
@@ -117,8 +120,8 @@ class _Turn:
             starts, stops = tuple(map(self.plain, starts)), tuple(map(self.plain, stops))
             if all(self.is_clear(bound, known) for bound in (*starts, *stops)):
                 index = of_atom(loop.atom)
-                self.constraints += [_Constraint(index - start) for start in starts]
-                self.constraints += [_Constraint(stop - ONE - index) for stop in stops]
+                self.constraints += [Constraint(index - start) for start in starts]
+                self.constraints += [Constraint(stop - ONE - index) for stop in stops]
                 self.unknown.append(loop.atom)
             elif self.is_copied(loop):
                 self.fixed[loop.atom] = loop
@@ -130,16 +133,22 @@ class _Turn:
                 raise _OpaqueError
             rest = dividend - of_atom(quotient) * origin.divisor
             self.need_positive(origin.divisor)
-            self.constraints += [_Constraint(rest), _Constraint(origin.divisor - ONE - rest)]
+            self.constraints += [Constraint(rest), Constraint(origin.divisor - ONE - rest)]
             self.unknown.append(quotient)
         for comparison in case.conditions:
             polynomial = self.plain(comparison.polynomial)
             if not self.is_clear(polynomial, known):
                 raise _OpaqueError
-            self.constraints.append(_Constraint(polynomial, comparison.equal))
+            self.constraints.append(Constraint(polynomial, comparison.equal))
         clear = all(self.is_clear(index, known) for index in self.indices)
         if not clear or not {*self.kept.values()} <= {*self.unknown}:
             raise _OpaqueError
+
+    def wraps(self, quotient: Atom, origin: Floor) -> bool:
+        """Whether a quotient counts how often an index has gone round its axis."""
+        turns = self.plain(origin.dividend) - of_atom(quotient) * origin.divisor
+        axes = zip(self.indices, self.access.axes, strict=True)
+        return any(axis.size == origin.divisor and index == turns for index, axis in axes)
 
     def plain(self, polynomial: Polynomial) -> Polynomial:
         return plain(self.model, polynomial)
@@ -230,7 +239,7 @@ class _Turn:
             self.eliminate(atom, Ratio((of_atom(atom).scale(factor) - item.polynomial).scale(factor)))
 
     @legality
-    def is_solved_by(self, item: _Constraint, atom: Atom) -> bool:
+    def is_solved_by(self, item: Constraint, atom: Atom) -> bool:
         """Whether an equation says what the index of a loop is, which is a place and no distance."""
         return (
             isinstance(atom, IndexAtom)
@@ -246,7 +255,7 @@ class _Turn:
             added = near_by(self.model, self.solver, self.access, (choice, atom), given)
             if not added:
                 raise _OpaqueError
-            self.constraints += [_Constraint(item, needed=False) for item in added]
+            self.constraints += [Constraint(item, needed=False) for item in added]
 
     def reads(self, polynomial: Polynomial) -> set[Atom]:
         """Return the atoms of a polynomial, and those that choices in it are made of."""
@@ -256,7 +265,7 @@ class _Turn:
         """Return an index that is no variable of its own: only those in range that iterations reach are looked at."""
         self.everywhere = False
         index, size = self.indices[place], self.access.axes[place].size
-        self.constraints += [_Constraint(index), _Constraint(size - ONE - index)]
+        self.constraints += [Constraint(index), Constraint(size - ONE - index)]
         return index
 
     def pick(self, places: Sequence[int]) -> tuple[int, Atom | None]:
@@ -349,7 +358,7 @@ class _Turn:
         terms = [Dimension(atom, fixed=self.fixed.get(atom)) for atom in self.ordered([*self.unknown, *self.fixed])]
         bounded = self.bounded([*own, *terms])
         held = [item for loop in self.access.loops[: self.outer] for item in loop.domain if holds_as_computed(item)]
-        held += [item for each in elements for item in _domain(each)]
+        held += [item for each in elements for item in each.domain]
         implied = [Comparison(item.polynomial) for item in self.constraints if not item.needed and not item.equal]
         guards = self.guards((), {each.atom for each in elements}, held)
         held += [item for item in guards if isinstance(item, Comparison)]
@@ -358,7 +367,7 @@ class _Turn:
         for place, each in enumerate(bounded):
             inside = {each.atom, *(item.atom for item in bounded[:place]), *(item.atom for item in elements)}
             lower, upper = self.pruned(each.lower, held, low=True), self.pruned(each.upper, held, low=False)
-            held += _domain(replace(each, lower=lower, upper=upper))
+            held += replace(each, lower=lower, upper=upper).domain
             tested = self.guards(each.guards, inside, held)
             held += [item for item in tested if isinstance(item, Comparison)]
             bounded_by = replace(each, lower=lower, upper=upper, guards=tuple(tested))
@@ -394,7 +403,7 @@ class _Turn:
                 continue
             each = result[place]
             lower, upper = [*each.lower], [*each.upper]
-            if not self.bound(each.atom, _Constraint(item.polynomial, item.equal), lower, upper):
+            if not self.bound(each.atom, Constraint(item.polynomial, item.equal), lower, upper):
                 if item in guards:
                     raise _OpaqueError
                 continue
@@ -437,7 +446,11 @@ class _Turn:
         return order[0] == atom
 
     def ordered(self, atoms: Iterable[Atom]) -> list[Atom]:
-        """Return unknowns in the order of the loops, a quotient before those that it is of."""
+        """Return unknowns in the order of the loops, a quotient before those that it is of.
+
+        One that wraps around an axis (`(w * size + i - shift) % x.shape[0]`) has few values and tells those loops: it
+        is outside of them all, any other one outside of the innermost.
+        """
         places = {loop.atom: place for place, loop in enumerate(self.loops)}
 
         def key(atom: Atom) -> tuple[int, int, int]:
@@ -445,7 +458,8 @@ class _Turn:
                 return places[atom], 1, 0
             origin = self.model.origins[atom]
             inside = self.plain(origin.dividend).atoms() if isinstance(origin, Floor) else frozenset[Atom]()
-            return max((key(item)[0] for item in inside if item in places), default=0), 0, order_of(atom)[1]
+            nearest = min if atom in self.wrapped else max
+            return nearest((key(item)[0] for item in inside if item in places), default=0), 0, order_of(atom)[1]
 
         return sorted(atoms, key=key)
 
@@ -468,7 +482,7 @@ class _Turn:
             result.insert(0, replace(dimension, lower=unique(lower), upper=unique(upper), guards=tuple(guards)))
         return result
 
-    def bound(self, atom: Atom, item: _Constraint, lower: list[Ratio], upper: list[Ratio]) -> bool:
+    def bound(self, atom: Atom, item: Constraint, lower: list[Ratio], upper: list[Ratio]) -> bool:
         """Add a constraint to the bounds of an unknown, if it is one."""
         factor = cofactor(item.polynomial, atom)
         chosen = any(self.kept.get(choice) == atom for choice in item.polynomial.atoms())
@@ -516,7 +530,7 @@ class _Turn:
                     else high.numerator * low.divisor - low.numerator * high.divisor
                 )
                 if not room.is_constant:
-                    self.constraints.append(_Constraint(room, needed=False))
+                    self.constraints.append(Constraint(room, needed=False))
 
     # ------------------------------------------------------------ what is superfluous
 
@@ -573,14 +587,6 @@ class _Turn:
         return polynomial
 
 
-@legality
-def holds_as_computed(formula: Formula) -> bool:
-    """Whether a bound of a loop holds of its numbers as they are computed, which those of arguments may not."""
-    if not isinstance(formula, Comparison) or not formula.polynomial.is_affine:
-        return False
-    return all(isinstance(atom, IndexAtom | SizeAtom) for atom in formula.polynomial.atoms())
-
-
 def _put(polynomial: Polynomial, atom: Atom, value: Ratio) -> Polynomial:
     """Return a polynomial, times the divisor of `value`, with that in place of an atom."""
     if atom not in polynomial.atoms():
@@ -591,10 +597,3 @@ def _put(polynomial: Polynomial, atom: Atom, value: Ratio) -> Polynomial:
     if factor is None:
         raise _OpaqueError
     return factor * value.numerator + (polynomial - factor * of_atom(atom)) * value.divisor
-
-
-def _domain(dimension: Dimension) -> list[Formula]:
-    """Return the range of a loop."""
-    atom = of_atom(dimension.atom)
-    lower = [at_least(atom * item.divisor, item.numerator) for item in dimension.lower]
-    return [*lower, *(at_least(item.numerator, atom * item.divisor) for item in dimension.upper)]

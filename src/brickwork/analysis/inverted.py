@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from brickwork.analysis.formula import Comparison
+from brickwork.analysis.formula import Comparison, Formula, at_least
 from brickwork.analysis.polyhedral_model import Loop
-from brickwork.analysis.polynomial import Atom, Polynomial, number
+from brickwork.analysis.polynomial import Atom, IndexAtom, Polynomial, SizeAtom, number, of_atom
+from brickwork.legality import legality
 from brickwork.records import dataclass
 
 ZERO, ONE = number(0), number(1)
@@ -18,6 +19,15 @@ class Ratio:
 
     numerator: Polynomial
     divisor: Polynomial = ONE
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A comparison that iterations satisfy; one that is not `needed` follows from the others."""
+
+    polynomial: Polynomial
+    equal: bool = False
+    needed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +45,14 @@ Ratios = tuple[Ratio, ...]
 def is_zero(ratio: Ratio, *, low: bool) -> bool:
     """Whether a bound is 0, once it is rounded."""
     return ratio.numerator in {ZERO, ONE - ratio.divisor if low else ratio.divisor - ONE}
+
+
+@legality
+def holds_as_computed(formula: Formula) -> bool:
+    """Whether a bound of a loop holds of its numbers as they are computed, which those of arguments may not."""
+    if not isinstance(formula, Comparison) or not formula.polynomial.is_affine:
+        return False
+    return all(isinstance(atom, IndexAtom | SizeAtom) for atom in formula.polynomial.atoms())
 
 
 def unique(ratios: Iterable[Ratio]) -> Ratios:
@@ -66,6 +84,13 @@ class Dimension:
     def is_single(self) -> bool:
         """Whether the loop has one iteration at most."""
         return self.single is not None
+
+    @property
+    def domain(self) -> list[Formula]:
+        """What holds of the index in each iteration."""
+        index = of_atom(self.atom)
+        lower = [at_least(index * item.divisor, item.numerator) for item in self.lower]
+        return [*lower, *(at_least(item.numerator, index * item.divisor) for item in self.upper)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,7 @@ import pytest
 import torch
 
 from brickwork.analysis.formula import AnyOf, Comparison
-from brickwork.analysis.inverse import holds_as_computed
-from brickwork.analysis.inverted import Dimension, Divisible, Ratio
+from brickwork.analysis.inverted import Dimension, Divisible, Ratio, holds_as_computed
 from brickwork.analysis.polynomial import IndexAtom, ScalarAtom, SizeAtom, number, of_atom
 from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.interpret import Memory, run_program
