@@ -10,17 +10,21 @@
 
 Such nests may have their loops in any order, and so are contractions. Invariant: elements get the same terms; where
 partial sums were added, in the order in which these took them. As these begin with 0.0, an element of -0.0 becomes 0.0
-before, unless the tensor was made of zeros and is only added to. It is chosen where sizes are worth tiles.
+before, unless the tensor was made of zeros and is only added to. It is chosen where sizes are worth tiles. Ranges that
+are cut into blocks are whole in it (`whole_ranges.py`), and in other nests whose sums are worth tiles then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from math import copysign
 
-from brickwork.analysis.contractions import SUMMED, accumulation
+from brickwork.analysis.analyse import analyse
+from brickwork.analysis.contractions import SUMMED, accumulation, may_sum
 from brickwork.analysis.scalars import NONE, live_after_loops, live_before
+from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
@@ -32,6 +36,7 @@ from brickwork.ir.nodes import (
     Expression,
     For,
     If,
+    Kernel,
     Launch,
     Load,
     Program,
@@ -42,11 +47,13 @@ from brickwork.ir.nodes import (
     Symbol,
     Tensor,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, substitute, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, substitute, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.canonical.choices import is_simple
+from brickwork.transform.canonical.form import canonical_kernel
+from brickwork.transform.free_variables import with_body
 from brickwork.transform.guard import conjunction
 from brickwork.transform.iteration_bounds import Ranges
 from brickwork.transform.nests_apart import (
@@ -60,6 +67,15 @@ from brickwork.transform.nests_apart import (
     worth_tiles,
 )
 from brickwork.transform.scratch import Names, copied
+from brickwork.transform.whole_ranges import (
+    chain,
+    directly,
+    follows,
+    in_any_order,
+    keeps_sums,
+    with_whole_ranges,
+    without_ends,
+)
 
 APART = "_products"
 """Ends the names of kernels with such nests."""
@@ -75,7 +91,12 @@ def with_product_nests(program: Program, target: Target) -> tuple[Program, dict[
     def change(launch: Launch, names: Names, _: Target) -> Changed:
         kernel = launch.kernel
         fixed, live = frozenset(kernel.scalars) - assigned_symbols(kernel.body), live_after_loops(kernel.body)
-        found = [_perfect(item, fixed, live, positive, names) for item in kernel.body]
+        analysed = cache(lambda: analyse(kernel))
+
+        def visit(item: Statement) -> Apart | None:
+            return _perfect(item, fixed, live, positive, names) or _unblocked(item, kernel, live, analysed, names)
+
+        found = [visit(item) for item in kernel.body]
         return launches(launch, found, APART, REMARK)
 
     return change(program, target)
@@ -109,14 +130,68 @@ def _perfect(
     def visit(statement: Statement) -> Block:
         alone = isinstance(statement, For) and stands_alone(statement, live[statement.index])
         found = _product_nest((statement,), {}) if alone else None
-        if found is None or not found.parted or (needed := found.worth(fixed)) is None:
+        if found is None:
             return (statement,)
-        worth.extend(needed)
+        asked: list[Expression] = []
+        whole = found.whole(names, asked)
+        if not whole.parted or (needed := whole.worth(fixed)) is None:
+            return (statement,)
+        worth.extend((*needed, *asked))
         before = () if found.store.tensor in positive else found.without_negative_zeros()
-        return tuple(copied(item, names) for item in (*before, found.nest()))
+        return tuple(copied(item, names) for item in (*before, whole.nest()))
 
     nests = in_branches((statement,), visit)
     return Apart(nests, (), tuple(worth)) if worth else None
+
+
+def _unblocked(
+    statement: Statement,
+    kernel: Kernel,
+    live: Mapping[Symbol, frozenset[Symbol]],
+    analysed: Callable[[], Analysis],
+    names: Names,
+) -> Apart | None:
+    """Return a nest whose ranges are whole, if its sums are worth tiles then; None if none is cut into blocks."""
+    if not isinstance(statement, For) or not stands_alone(statement, live[statement.index]):
+        return None
+
+    asked: list[Expression] = []
+
+    def visit(inner: Statement) -> Block:
+        return (with_whole_ranges(directly(inner), names, asked, follows) if isinstance(inner, For) else inner,)
+
+    (nest,) = rewrite_statements((statement,), visit)
+    if not isinstance(nest, For):
+        return None
+    more: list[Expression] = []
+    apart = with_whole_ranges(nest, names, more, in_any_order)
+    if apart is not nest and not _have_no_order([*chain(directly(statement)), *chain(nest)], analysed()):
+        apart, more = nest, []
+    if apart == statement:
+        return None
+    found = canonical_kernel(with_body(kernel, (apart,), kernel.facts), names).body
+    found = tuple(map(without_ends, found))
+    place, body = Place((), Ranges(frozenset(kernel.scalars) - assigned_symbols(kernel.body))), found
+    while len(body) == 1 and isinstance(body[0], For | If):
+        match body[0]:
+            case For() as loop:
+                place, body = place.inside(loop), loop.body
+            case If(then=then, otherwise=()):
+                body = then
+            case _:
+                return None
+    at = next((at for at, item in enumerate(body) if may_sum(item)), None)
+    ahead = [item for item in body[:at] if isinstance(item, Assign)]
+    worth = None if at is None or len(ahead) < at else worth_tiles(ahead, body[at], place)
+    return None if worth is None else Apart(tuple(copied(item, names) for item in found), (), (*worth, *asked, *more))
+
+
+@legality
+def _have_no_order(loops: Sequence[For], analysis: Analysis) -> bool:
+    """Whether iterations of loops that stand directly in one another may run in any order, whatever is passed."""
+    found = [analysis.loops[loop.index] for loop in loops if loop.index in analysis.loops]
+    own = all(each.independent and not each.updates and not each.reductions for each in found)
+    return own and not analysis.assumptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +222,16 @@ class _ProductNest:
     def nest(self) -> Statement:
         """Return the loops, directly in one another."""
         return self.inside(replace(self.store, value=build.add(self.element, self.added)), self.loops)
+
+    def whole(self, names: Names, asked: list[Expression]) -> _ProductNest:
+        """Return it with whole ranges in place of blocks, where what is added to what is `asked` holds."""
+        nest = self.nest()
+        whole = with_whole_ranges(nest, names, asked, keeps_sums) if isinstance(nest, For) else nest
+        if whole is nest or not isinstance(whole, For):
+            return self
+        loops = chain(without_ends(whole))
+        inside = _product_nest(loops[-1].body, {}) or self
+        return replace(inside, loops=(*loops,), between=self.between, parted=True, filled=self.filled, own=self.own)
 
     def inside(self, statement: Statement, loops: Sequence[For]) -> Statement:
         """Return a statement under the conditions, in some loops."""
