@@ -1,11 +1,14 @@
 """Nests that accumulate, with their launches on an emulated GPU: register tiles, pieces of them, and long sums."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 
 from brickwork.ir.nodes import For, If, Role
 from brickwork.ir.walk import walk
 from brickwork.target.cuda import cuda_target
+from brickwork.transform import split_reductions
 from brickwork.transform.schedule import long_sums, register_tile
 from cpu.test_entry_cuda_emulated import rig_of
 from support.kernels import matrix_product
@@ -77,6 +80,124 @@ def test_long_sums(monkeypatch, function, rows, columns, length):
     assert torch.equal(rig.call(x, w)[0], x @ w.mT)
     shared = any(node.role is Role.THREAD and node.width == 4 for node in loops(rig))
     assert shared == (length % 4 == 0)
+
+
+def of_taps(g: torch.Tensor, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """The gradient of the weights of a convolution of each channel, in which a few taps look back."""
+    B, C, T = x.shape
+    taps = weight.shape[0]
+    out = torch.empty(C, taps)
+    for c in range(C):
+        for k in range(taps):
+            s = 0.0
+            for b in range(B):
+                for t in range(T - k):
+                    s += g[b, c, t + k] * x[b, c, t]
+            out[c, k] = s
+    return out
+
+
+def of_windows(g: torch.Tensor, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """The same of images, with conditions at all borders."""
+    B, C, H, W = x.shape
+    width = weight.shape[0]
+    out = torch.empty(C, width, width)
+    for c in range(C):
+        for u in range(width):
+            for v in range(width):
+                s = 0.0
+                for b in range(B):
+                    for i in range(H):
+                        if i + u >= 1 and i + u - 1 < H:
+                            for j in range(W):
+                                if j + v >= 1 and j + v - 1 < W:
+                                    s += g[b, c, i, j] * x[b, c, i + u - 1, j + v - 1]
+                out[c, u, v] = s
+    return out
+
+
+def taps_summed(g, x, taps):
+    """What `of_taps` computes, as it is defined."""
+    length = x.shape[2]
+    return torch.stack([(g[..., k:] * x[..., : max(length - k, 0)]).sum((0, 2)) for k in range(taps)], 1)
+
+
+def windows_summed(g, x, width):
+    """What `of_windows` computes, as it is defined."""
+    height, length = x.shape[2:]
+    padded = torch.nn.functional.pad(x, (1, width, 1, width))
+    parts = [padded[..., u : u + height, v : v + length] for u in range(width) for v in range(width)]
+    return torch.stack([(g * part).sum((0, 2, 3)) for part in parts], 1).reshape(-1, width, width)
+
+
+@pytest.mark.parametrize(
+    ("function", "expected", "shape", "width"),
+    [
+        (of_taps, taps_summed, (3, 2, 20), 4),
+        (of_taps, taps_summed, (5, 3, 7), 9),
+        (of_windows, windows_summed, (2, 2, 5, 8), 3),
+        (of_windows, windows_summed, (40, 1, 3, 1), 2),
+        (of_taps, taps_summed, (1, 2, 40), 33),
+        (of_windows, windows_summed, (0, 2, 5, 8), 3),
+    ],
+)
+def test_sums_of_nests_for_few_elements_are_for_blocks(monkeypatch, function, expected, shape, width):
+    """The threads of a block share all loops out as one range. A warp of threads along the elements is not few."""
+    monkeypatch.setattr(long_sums, "LONG", 32)
+    g, x = counting(*shape), counting(*shape).flip(-1) * 2
+    weight = torch.empty(width)
+    rig = rig_of(function, g, x, weight)
+    assert torch.equal(rig.call(g, x, weight)[0], expected(g, x, width))
+    (launched,) = rig.gpu.launches
+    levels = [node for node in walk(launched.kernel.body) if isinstance(node, For) and node.role is Role.THREAD]
+    assert len(levels) == (len(shape) - 1 if x.numel() and width < 32 else 0)
+    assert all(node.body == (inner,) for node, inner in pairwise(levels))
+
+
+def of_triangles(x: torch.Tensor) -> torch.Tensor:
+    B, C, T = x.shape
+    out = torch.empty(C)
+    for c in range(C):
+        s = 0.0
+        for b in range(B):
+            if b + c > 1:
+                for t in range(b, T):
+                    s += x[b, c, t]
+        out[c] = s
+    return out
+
+
+def test_rows_of_triangles_are_no_range(monkeypatch):
+    monkeypatch.setattr(long_sums, "LONG", 32)
+    x = counting(9, 3, 40)
+    rig = rig_of(of_triangles, x)
+    assert torch.equal(rig.call(x)[0], of_triangles(x))
+
+
+def of_channels(x: torch.Tensor) -> torch.Tensor:
+    B, C, H, W = x.shape
+    out = torch.empty(C)
+    for c in range(C):
+        s = 0.0
+        for b in range(B):
+            for i in range(H):
+                for j in range(W):
+                    s += x[b, c, i, j]
+        out[c] = s
+    return out
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 40, 6), (7, 1, 3, 50), (1, 2, 200, 1), (3, 2, 1, 90), (200, 1, 3, 1)])
+def test_few_blocks_leave_partial_sums_of_rectangles(monkeypatch, shape):
+    limits = split_reductions.Limits(few=16, least=8, unit=16, enough=32, most=12)
+    monkeypatch.setattr(split_reductions, "BLOCKS", limits)
+    x = counting(*shape)
+    rig = rig_of(of_channels, x)
+    assert torch.equal(rig.call(x)[0], x.sum((0, 2, 3)))
+    parts, joined = rig.gpu.launches
+    assert parts.grid[0] > joined.grid[0]
+    shared = [node for node in walk(parts.kernel.body) if isinstance(node, For) and node.role is Role.THREAD]
+    assert len(shared) == 3
 
 
 @pytest.mark.parametrize("shape", [(5, 20, 16), (8, 33, 8), (3, 0, 5), (0, 3, 5)])

@@ -121,6 +121,7 @@ from brickwork.transform.residue_nests import with_residues, with_strides
 from brickwork.transform.scattered_sums import with_scattered_sums
 from brickwork.transform.schedule.contract import has_contraction
 from brickwork.transform.schedule.defaults import default_schedule, few_iterations, find_windows
+from brickwork.transform.schedule.long_sums import has_nests_of_sums, with_conditions_inside
 from brickwork.transform.schedule.schedule import Schedule, Verb
 from brickwork.transform.schedule.shared_work import with_groups
 from brickwork.transform.schedule.text import Names
@@ -133,7 +134,15 @@ from brickwork.transform.strips import with_strips
 from brickwork.transform.unguarded_analysis import careful_analysis
 from brickwork.transform.unswitch import unswitch, unswitch_nests
 from brickwork.transform.verbs.apply import apply_schedule
-from brickwork.transform.versions import SHARED, TILES, Version, conditions_of, versions_for_sizes
+from brickwork.transform.versions import (
+    NARROW_SUMS,
+    SHARED,
+    SUMS,
+    TILES,
+    Version,
+    conditions_of,
+    versions_for_sizes,
+)
 from brickwork.transform.wavefront import wavefront
 from brickwork.transform.without_continue import without_continue
 
@@ -298,10 +307,14 @@ def _fast_way(
 
 
 def _parts(kernel: Kernel, analysis: Analysis, target: Target) -> Iterator[Kernel]:
-    """Yield a kernel with each nest of it alone, if some of several are contractions: each has sizes of its own."""
+    """Yield a kernel with each nest of it alone, if some of several are for other sizes than others.
+
+    Those are contractions, and nests of sums that blocks of threads share out.
+    """
     body = kernel.body
     nests = len(body) > 1 and all(isinstance(item, For | If) for item in body)
-    if nests and stand_apart(body) and not kernel.may_alias and has_contraction(body, analysis, target):
+    apart = nests and stand_apart(body) and not kernel.may_alias
+    if apart and (has_contraction(body, analysis, target) or has_nests_of_sums(body, analysis, target)):
         yield from (replace(kernel, body=(statement,)) for statement in body)
     else:
         yield kernel
@@ -319,6 +332,8 @@ def _fast_of(
     """Return the body for the arguments of a version."""
     if version.name == SHARED:
         body = replace(body, body=with_groups(body.body, version.schedule))
+    if version.name in {NARROW_SUMS, SUMS}:
+        body = replace(body, body=with_conditions_inside(body.body, version.schedule))
     return _fast(body, analysis, version.schedule, target, fixed)
 
 

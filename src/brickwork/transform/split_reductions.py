@@ -115,7 +115,7 @@ def split_reductions(levels: Sequence[For], places: Partition, names: Names, *, 
     if effects(after).loops:
         return None
     wide = last.role is Role.PARALLEL
-    chains = [tuple(_together(each, places, levels)) if wide else (each,) for each in (loop, *beside)]
+    chains = [tuple((_together if wide else _as_one_range)(each, places, levels)) for each in (loop, *beside)]
     limits = _limits(last, chains[0][-1])
     counts = [count_of(level) for level in levels]
     total = build.product(counts)
@@ -202,9 +202,10 @@ def _steps(count: Expression, width: int) -> Expression:
 class _Cutter:
     """Cuts accumulating loops in one nest into pieces, with partial results that are joined afterwards.
 
-    Each loop of a chain is all that is in the one before, and pieces are of the iterations of all. There are as many
-    pieces of each of the `chains`, which follow one another, and a partial result is of a piece of each. What an
-    iteration does is `whole` in the branch that it stands in.
+    Each loop of a chain is all that is in the one before, and pieces are of the iterations of all, or of the first two
+    where threads of a block share all out as one range. There are as many pieces of each of the `chains`, which follow
+    one another, and a partial result is of a piece of each. What an iteration does is `whole` in the branch that it
+    stands in.
     """
 
     levels: tuple[For, ...]
@@ -240,7 +241,8 @@ class _Cutter:
 
         def part(each: For) -> For:
             chain = next((found for found in self.chains if found[0] == each), (each,))
-            return in_pieces(chain, build.read(piece), count, unit)
+            cut_loops = in_pieces if self.wide or len(chain) == 1 else in_rectangles
+            return cut_loops(chain, build.read(piece), count, unit)
 
         cut_up = [_in_place_of(chain[0], part, item) for chain, item in zip(self.chains, around, strict=True)]
         starts = [Assign(symbol=item.symbol, value=identity(item), loc=loop.loc) for item in loop.reductions]
@@ -372,6 +374,14 @@ def _together(loop: For, places: Partition, levels: Sequence[For]) -> Iterator[F
         found = inner if inner is not None and inner.reductions else None
 
 
+def _as_one_range(loop: For, places: Partition, levels: Sequence[For]) -> Iterator[For]:
+    """Yield an accumulating loop of a block, and those in it that its threads share out as one range with it."""
+    yield loop
+    inner = _continued(loop, places, levels) if loop.role is Role.THREAD else None
+    if inner is not None and inner.role is Role.THREAD and inner.reductions == loop.reductions:
+        yield from _as_one_range(inner, places, levels)
+
+
 @legality
 def _continued(loop: For, places: Partition, levels: Sequence[For]) -> For | None:
     """Return the loop that is all there is in an accumulating one, if it can be cut, too."""
@@ -446,6 +456,21 @@ def in_pieces(chain: Sequence[For], piece: Expression, count: Expression, unit: 
         step = build.mul(step, build.integer(unit))
     first = build.mul(piece, step)
     return cut(chain, first, build.apply("minimum", build.add(first, step), total))
+
+
+def in_rectangles(nest: Sequence[For], piece: Expression, count: Expression, unit: int) -> For:
+    """Return loops that are one range for one of so many pieces: of a part of the first, and of one of the second.
+
+    Each piece is a range of the same kind so. The innermost loop is cut at multiples of some.
+    """
+    first, second, *others = nest
+    one = build.integer(1)
+    rows = build.apply("minimum", count, build.apply("maximum", count_of(first), one))
+    columns = build.apply("floordiv", count, rows)
+    body = second if not others else replace(second, body=(others[0],))
+    inner = in_pieces((body,), build.apply("mod", piece, columns), columns, 1 if others else unit)
+    outer = in_pieces((first,), build.apply("floordiv", piece, columns), rows, 1)
+    return replace(outer, body=(inner,))
 
 
 def pieces_of(steps: Expression, length: Expression, limits: Limits) -> Expression:

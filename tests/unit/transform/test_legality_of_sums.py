@@ -10,7 +10,7 @@ from brickwork.ir.dtypes import FLOAT64, INT64
 from brickwork.transform import split_reductions
 from brickwork.transform.schedule import long_sums
 from support.lowering import memory
-from support.scheduling import same
+from support.scheduling import kernel_of, same
 
 Tensor = torch.Tensor
 R, N = 3, 11
@@ -363,12 +363,155 @@ def sums_are_whiles(a: Tensor, y: Tensor, z: Tensor) -> None:
         y[i] = t
 
 
+# ---------------------------------------------------------------- nests of sums with conditions between their loops
+
+
+def other_cases_of_a_condition_add_too(a: Tensor, y: Tensor, z: Tensor) -> None:
+    for i in range(a.shape[0]):
+        t = 0.0
+        for b in range(4):
+            if b > 1:
+                for j in range(z.shape[0]):
+                    t += z[j]
+            else:
+                for j in range(z.shape[0]):
+                    t += 2.0 * z[j]
+        y[i] = t
+
+
+def a_condition_counts_once(a: Tensor, y: Tensor, z: Tensor) -> None:
+    for i in range(a.shape[0]):
+        t = 0.0
+        for b in range(4):
+            t += 1.0
+            if b + i > 1:
+                for j in range(z.shape[0]):
+                    t += z[j]
+        y[i] = t
+
+
+def conditions_stand_in_one_another(a: Tensor, y: Tensor, z: Tensor) -> None:
+    for i in range(a.shape[0]):
+        t = 0.0
+        for b in range(4):
+            if b + i > 1:
+                for c in range(3):
+                    if c + b < 4:
+                        for j in range(z.shape[0]):
+                            if j > c:
+                                t += z[j]
+        y[i] = t
+
+
+def a_sum_begins_where_the_one_around_is(a: Tensor, y: Tensor, z: Tensor) -> None:
+    for i in range(a.shape[0]):
+        t = 0.0
+        for b in range(5):
+            if b + i > 1:
+                for j in range(b, z.shape[0]):
+                    t += z[j]
+        y[i] = t
+
+
+def other_sums_stand_in_a_nest(a: Tensor, y: Tensor, z: Tensor) -> None:
+    for i in range(a.shape[0]):
+        t, u = 0.0, 0.0
+        for b in range(5):
+            for j in range(z.shape[0]):
+                t += z[j]
+                u += z[j] * b
+        y[i] = t + u * i
+
+
 ROWS = [item for item in list(globals().values()) if getattr(item, "__annotations__", {}).keys() >= {"a", "y", "z"}]
 
 
 @pytest.mark.parametrize("function", ROWS)
 def test_it_does_what_the_source_says(function):
     same(function, A, Y, Z)
+
+
+def what_a_condition_asks_is_stored_in_the_loop(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        t = 0.0
+        for b in range(x.shape[1]):
+            if x[i, b, 0] > -3.0:
+                for j in range(x.shape[2]):
+                    t += x[i, b, j]
+                    x[i, b, j] = -3.0
+        y[i] = t
+
+
+def an_element_ends_what_a_condition_guards(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        t = 0.0
+        for b in range(x.shape[1]):
+            if b > 0:
+                for j in range(int(y[b - 1])):
+                    t += x[i, b, j]
+        y[i] = t
+
+
+def a_loop_is_as_long_as_the_one_around_has_come_to(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        t = 0.0
+        for b in range(x.shape[1]):
+            for j in range(b):
+                t += x[i, b, j]
+        y[i] = t
+
+
+def both_cases_sum_up(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        t = 0.0
+        for b in range(x.shape[1]):
+            if b > 1:
+                for j in range(x.shape[2]):
+                    t += x[i, b, j]
+            else:
+                t += 1.0
+        y[i] = t
+
+
+def two_loops_stand_in_a_nest(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        t = 0.0
+        for b in range(x.shape[1]):
+            for j in range(x.shape[2]):
+                t += x[i, b, j]
+            for j in range(x.shape[2]):
+                t += x[i, b, j]
+        y[i] = t
+
+
+def conditions_guard_a_sum(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        t = 0.0
+        if i > 0:
+            for b in range(x.shape[1]):
+                if b + i > 1:
+                    for j in range(x.shape[2]):
+                        if j > b:
+                            t += x[i, b, j]
+        y[i] = t
+
+
+@pytest.mark.parametrize(
+    ("function", "loops"),
+    [
+        (what_a_condition_asks_is_stored_in_the_loop, ""),
+        (an_element_ends_what_a_condition_guards, ""),
+        (a_loop_is_as_long_as_the_one_around_has_come_to, ""),
+        (both_cases_sum_up, ""),
+        (two_loops_stand_in_a_nest, ""),
+        (conditions_guard_a_sum, "bj"),
+    ],
+)
+def test_which_loops_are_one_range_with_conditions_asked_last(function, loops):
+    x = memory([[[float((3 * i + b + 5 * j) % 7 - 2) for j in range(6)] for b in range(4)] for i in range(R)])
+    (nest,) = kernel_of(function, x, Y).body
+    found = long_sums.nest_of_sums(nest.body)
+    assert "".join(level.index.name for level in found) == loops
 
 
 # ---------------------------------------------------------------- products whose rows run in jam

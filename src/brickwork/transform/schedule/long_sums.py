@@ -6,21 +6,40 @@
 
 Where all loops of a nest share what they read, as these do, each iteration is for a thread otherwise (`grid.py`): many
 of them find in the caches what others read, and few leave a GPU waiting. Sizes tell at run time: `sum_conditions`.
+
+    for c in range(C): for v in range(3):               a block of threads takes a c and a v, and its threads share the
+        s = 0.0                                         range of all b and j out, along memory: of a thread for each
+        for b in range(B):                              c and v, few neighbours would read neighbours
+            for j in range(n):
+                if v <= j: s += g[b, c, j] * x[b, c, j - v]
+        w_gradient[c, v] = s
+
+So is the gradient of a small parameter summed. Conditions between the loops are asked in the innermost one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
-from brickwork.ir.nodes import Block, Expression, For, If, While
-from brickwork.ir.walk import assigned_symbols, read_symbols, statements
+from brickwork.ir.effects import effects
+from brickwork.ir.nodes import Assign, Block, Expression, For, If, Statement, Store, While
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements
+from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import WARP, Target
+from brickwork.transform.schedule.contract_loops import longest
 from brickwork.transform.schedule.grid import UNROLLED, GridPlanner
 from brickwork.transform.schedule.lengths import lengths_in
-from brickwork.transform.schedule.planner import JAMMED, NEIGHBOUR, access_cost, varies_with
+from brickwork.transform.schedule.planner import (
+    JAMMED,
+    NEIGHBOUR,
+    access_cost,
+    has_fixed_bounds,
+    varies_with,
+)
 from brickwork.transform.schedule.register_tile import busy_threads, outermost
 from brickwork.transform.schedule.schedule import Bind, Level, Reorder, Schedule, Unroll, Verb, planned
 
@@ -36,6 +55,12 @@ class SumPlanner(GridPlanner):
         """Schedule a band of loops: if its iterations are sums of what they share, those are for blocks of threads."""
         band = [*self.rectangle(loop)]
         summing = self.summing(band)
+        if summing is None and not inside and (nest := self.summed_nest(band)):
+            yield from (Bind(node.index, Level.BLOCK) for node in band)
+            yield from (self.at_level(node, Level.THREAD) for node in nest[:-1])
+            yield from self.shared(nest[-1], 1 if _asks(nest[0]) else self.width(nest[-1]))
+            yield from self.split(band[-1])
+            return
         if summing is None:
             yield from GridPlanner.independent(self, loop, inside=inside)
             return
@@ -59,10 +84,108 @@ class SumPlanner(GridPlanner):
         along = all(access_cost(access, {loop.index}) <= NEIGHBOUR for access in reads)
         return loop if along and any(varies_with(access, loop.index) for access in reads) else None
 
+    def summed_nest(self, band: list[For]) -> tuple[For, ...]:
+        """Return the loops that accumulate in a band, if what they read is along the last one; outermost first.
+
+        Threads along the band may read far apart then: along its last loop, too, where that has few iterations.
+        """
+        nest = nest_of_sums(band[-1].body)
+        if not nest or self.innermost(band) is not band[-1] or self.for_blocks(band):
+            return ()
+        sums = self.analysis.loops[nest[0].index].reductions
+        verdicts = [self.analysis.loops[node.index] for node in nest]
+        if not sums or any(item.along is not None for item in sums):
+            return ()
+        if not all(item.independent and item.reductions == sums for item in verdicts):
+            return ()
+        last, reads = nest[-1], [access for access in self.inside(nest[-1]) if not access.store]
+        along = all(access_cost(access, {last.index}) <= NEIGHBOUR for access in reads)
+        apart = any(varies_with(access, last.index) for access in reads) and not self.meets_again(band, nest)
+        return nest if along and apart and self.fills_blocks(band[-1], (last,)) else ()
+
     def together(self, band: Sequence[For], summing: For) -> For:
         """Return the loop of a band of which several iterations read the same along the accumulating one."""
         along = [access for access in self.inside(summing) if varies_with(access, summing.index)]
         return next(node for node in band if any(not varies_with(access, node.index) for access in along))
+
+
+@legality
+def nest_of_sums(block: Block) -> tuple[For, ...]:
+    """Return the loops in a block that may be one range for threads, outermost first: all loops that there are.
+
+    Each is all there is in the one before, but for conditions, which may be asked later: what they read stays the same.
+    """
+    inner = [node for node in block if not isinstance(node, Assign | Store)]
+    match inner:
+        case [For() as loop]:
+            return _nest(loop, ())
+        case [If(then=then, otherwise=())]:
+            return nest_of_sums(then)
+        case _:
+            return ()
+
+
+@legality
+def _nest(loop: For, around: tuple[For, ...]) -> tuple[For, ...]:
+    """Return a loop and those in it that are one range with it and the loops around it, if all loops in it are."""
+    if not has_fixed_bounds(loop, around):
+        return ()
+    found = (*around, loop)
+    match loop.body:
+        case (For() as inner,):
+            return _nest(inner, found)
+        case (If(condition=condition, then=(For() as inner,), otherwise=()),):
+            return _nest(inner, found) if effects(condition).plain else ()
+        case body:
+            return () if effects(body).loops else found
+
+
+def _asks(loop: For) -> bool:
+    """Whether there are conditions in a loop."""
+    return any(isinstance(node, If) for node in statements(loop.body))
+
+
+def with_conditions_inside(block: Block, schedule: Schedule) -> Block:
+    """Return a block with nests of sums as one range each: conditions between their loops are asked in the last one."""
+
+    def change(statement: Statement) -> Block:
+        if not isinstance(statement, For) or not schedule.blocks(statement.index):
+            return (statement,)
+        nest = nest_of_sums(statement.body)
+        if len(nest) < 2 or not all(schedule.threads(node.index) for node in nest):
+            return (statement,)
+        return (replace(statement, body=_asked_last(statement.body, nest[0])),)
+
+    return rewrite_statements(block, change)
+
+
+def _asked_last(block: Block, first: For) -> Block:
+    """Return a block with the conditions asked last that stand in one of its loops around others."""
+    return rewrite_statements(block, lambda item: (_asking(first, ()),) if _is_again(item, first) else (item,))
+
+
+def _is_again(item: Statement, loop: For) -> bool:
+    return isinstance(item, For) and item.index == loop.index
+
+
+def _asking(loop: For, conditions: tuple[If, ...]) -> For:
+    """Return a loop of a nest of sums that asks the conditions around it, and its own, in the innermost one."""
+    match loop.body:
+        case (For() as inner,):
+            return replace(loop, body=(_asking(inner, conditions),))
+        case (If(then=(For() as inner,)) as asked,):
+            return replace(loop, body=(_asking(inner, (*conditions, asked)),))
+        case body:
+            for asked in reversed(conditions):
+                body = (replace(asked, then=body),)
+            return replace(loop, body=body)
+
+
+def has_nests_of_sums(block: Block, analysis: Analysis, target: Target) -> bool:
+    """Whether sizes may tell that a nest of a kernel's body is one whose sums blocks of threads share out."""
+    planner = SumPlanner(analysis, target, lengths_in(block))
+    nests = (node for node in statements(block) if isinstance(node, For) and analysis.loops[node.index].independent)
+    return target.grid and any(planner.summed_nest([*planner.rectangle(node)]) for node in nests)
 
 
 def sum_schedule(
@@ -89,11 +212,16 @@ def sum_conditions(block: Block, schedule: Schedule, plain: Schedule, target: Ta
         summing = [node for node in loops if schedule.threads(node.index)]
         if not band or plain.blocks(nest.index):
             continue
-        bounds = [bound for node in (*band, *summing) for bound in (node.start, node.stop)]
-        if read_symbols(bounds) & inner:
+        jammed = any(schedule.jam(node.index) for node in band)
+        lengths = [build.sub(node.stop, node.start) if jammed else longest(node, band) for node in summing]
+        if read_symbols([*lengths, *(bound for node in band for bound in (node.start, node.stop))]) & inner:
             return None
+        if not jammed:
+            # Threads along the last loop would read far apart where it is shorter than a warp.
+            found[build.apply("lt", build.iterations(band[-1].start, band[-1].stop), build.integer(WARP))] = None
+            found[build.apply("ge", build.product(lengths), build.integer(LONG))] = None
+            continue
         total = build.product([build.sub(node.stop, node.start) for node in band])
         found[build.apply("le", total, build.integer(busy_threads(target)))] = None
-        for node in summing:
-            found[build.apply("ge", build.sub(node.stop, node.start), build.integer(LONG))] = None
+        found |= dict.fromkeys(build.apply("ge", length, build.integer(LONG)) for length in lengths)
     return tuple(found)
