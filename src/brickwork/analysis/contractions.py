@@ -10,7 +10,7 @@ Asked of the loops as they are written; that the sum may be taken in another ord
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import Enum
 from math import isfinite
 
@@ -437,9 +437,9 @@ def _is_positive(number: Expression) -> bool:
     return isinstance(number, Constant) and number.value > 0
 
 
-def computed_from(before: Block, expressions: Sequence[Expression]) -> tuple[Assign, ...]:
-    """Return the assignments before a sum that expressions are computed from."""
-    wanted = set(read_symbols(expressions))
+def computed_from(before: Sequence[Statement], wanted: Collection[Symbol]) -> tuple[Assign, ...]:
+    """Return the assignments in a block that variables, and these, are computed from."""
+    wanted = set(wanted)
     found: list[Assign] = []
     for item in reversed(before):
         if isinstance(item, Assign) and item.symbol in wanted:

@@ -46,7 +46,7 @@ def _conditions(found: Contraction, total: Symbol) -> Iterator[Expression]:
 @hazard
 def may_begin_with_negative_zero(found: Contraction) -> bool:
     """Whether a sum may begin with -0.0."""
-    match computed_from(found.before, (build.read(found.symbol),)):
+    match computed_from(found.before, (found.symbol,)):
         case (*_, Assign(value=Constant(value=number))):
             return number == 0 and copysign(1.0, number) < 0
         case (*_, Assign(value=Cast(operand=operand))):

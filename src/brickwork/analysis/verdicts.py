@@ -80,6 +80,11 @@ class LoopVerdict:
     claimed: bool = False
     updates: tuple[Tensor, ...] = ()
 
+    @property
+    def is_free(self) -> bool:
+        """Whether iterations may be for threads of their own, and leave nothing to join."""
+        return self.independent and not self.reductions
+
 
 @dataclass(frozen=True, slots=True)
 class Analysis:

@@ -281,3 +281,13 @@ def float_constant(value: float, kind: str) -> str:
     if kind == "float":
         value = struct.unpack("<f", struct.pack("<f", value))[0] if abs(value) <= 3.4028235677973366e38 else value
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+
+
+def float_lanes(value: float, width: int, kind: str = "float") -> str:
+    """Return an LLVM literal with a float in so many lanes."""
+    return splat(kind, float_constant(value, kind), width)
+
+
+def splat(kind: str, text: str, width: int) -> str:
+    """Return an LLVM literal with a literal of `kind` in so many lanes."""
+    return text if width == 1 else f"splat ({kind} {text})"

@@ -30,6 +30,7 @@ from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, FLOAT64, INT64
 from brickwork.ir.nodes import Assign, Block, Constant, Expression, For, Reduction, Role, Symbol
 from brickwork.ir.operators import OPERATORS
+from brickwork.ir.walk import read_symbols
 from brickwork.legality import hazard
 from brickwork.transform.schedule.grid import MOST_LANES
 
@@ -203,7 +204,7 @@ def _differs(state: State, tile: Tile) -> Value | None:
 def _before(state: State, tile: Tile, expression: Expression) -> Value:
     """Return the value of an expression of the sum, and of what was computed before it."""
     inner = state.inner()
-    for item in computed_from(tile.contraction.before, (expression,)):
+    for item in computed_from(tile.contraction.before, read_symbols(expression)):
         inner.values[item.symbol] = emit_expression(inner, item.value)
     return emit_expression(inner, expression)
 

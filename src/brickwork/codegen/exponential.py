@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from brickwork.codegen.builder import float_constant
+from brickwork.codegen.builder import float_lanes, splat
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.lane_values import type_suffix, vector_type
 
@@ -35,10 +35,10 @@ def exponential(state: State, text: str, width: int) -> str:
     suffix, flags = type_suffix("float", width), vector_type("i1", width)
 
     def literal(value: float) -> str:
-        return _splat("float", float_constant(value, "float"), width)
+        return float_lanes(value, width)
 
     def number(value: int) -> str:
-        return _splat("i32", str(value), width)
+        return splat("i32", str(value), width)
 
     def fused(left: str, right: str, addend: str) -> str:
         return emit(f"call {kind} @llvm.fma.{suffix}({kind} {left}, {kind} {right}, {kind} {addend})")
@@ -67,7 +67,3 @@ def exponential(state: State, text: str, width: int) -> str:
     second = scaled(number(ONE_BITS), emit(f"sub {word} {power}, {half}"))
     parts = [emit(f"bitcast {word} {bits} to {kind}") for bits in (first, second)]
     return emit(f"fmul {kind} {parts[0]}, {parts[1]}")
-
-
-def _splat(kind: str, text: str, width: int) -> str:
-    return text if width == 1 else f"splat ({kind} {text})"

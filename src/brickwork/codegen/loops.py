@@ -420,19 +420,16 @@ def _extreme(state: State, value: Value, name: str) -> str:
 
 
 def _difference(state: State, left: Value, right: Value) -> Value:
-    kept = lanes.subtract(state, left, right)
-    if kept is not None:
-        return kept
-    texts = (lanes.vector(state, left), lanes.vector(state, right))
-    return Varying(apply(state, "sub", INT64, texts, state.width), INT64)
+    return lanes.subtract(state, left, right) or _in_vectors(state, "sub", left, right)
 
 
 def _sum(state: State, left: Value, right: Value) -> Value:
-    kept = lanes.add(state, left, right)
-    if kept is not None:
-        return kept
+    return lanes.add(state, left, right) or _in_vectors(state, "add", left, right)
+
+
+def _in_vectors(state: State, operator: str, left: Value, right: Value) -> Value:
     texts = (lanes.vector(state, left), lanes.vector(state, right))
-    return Varying(apply(state, "add", INT64, texts, state.width), INT64)
+    return Varying(apply(state, operator, INT64, texts, state.width), INT64)
 
 
 def _absent(state: State, address: str) -> str:

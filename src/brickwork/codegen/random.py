@@ -8,7 +8,7 @@ from dataclasses import replace
 from brickwork.codegen import lanes
 from brickwork.codegen.attributes import attributes
 from brickwork.codegen.box_muller import polar
-from brickwork.codegen.builder import FunctionWriter, float_constant
+from brickwork.codegen.builder import FunctionWriter, float_lanes
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.lane_values import Strided, Uniform, Value, Varying, type_suffix, vector_type
 from brickwork.codegen.sleef import call_function, join_pieces
@@ -127,7 +127,7 @@ def _unit(state: State, word: str, offset: int, width: int) -> str:
     bits = emit(f"lshr {whole} {word}, {_literal(8, width, 'i32')}")
     if offset:
         bits = emit(f"add {whole} {bits}, {_literal(offset, width, 'i32')}")
-    return emit(f"fmul {single} {emit(f'uitofp {whole} {bits} to {single}')}, {_float(2.0**-24, width)}")
+    return emit(f"fmul {single} {emit(f'uitofp {whole} {bits} to {single}')}, {float_lanes(2.0**-24, width)}")
 
 
 def _normal(state: State, words: Words, counter: str, width: int) -> str:
@@ -144,9 +144,9 @@ def _box_muller(state: State, first: str, second: str, width: int) -> tuple[str,
         return _by_lanes(state, first, second, width)
     emit, single = state.writer.emit, vector_type("float", width)
     logarithm = call_function(state, "log", "float", (_unit(state, first, 1, width),), width)
-    square = emit(f"fmul {single} {logarithm}, {_float(-2.0, width)}")
+    square = emit(f"fmul {single} {logarithm}, {float_lanes(-2.0, width)}")
     radius = emit(f"call {single} @llvm.sqrt.{type_suffix('float', width)}({single} {square})")
-    angle = emit(f"fmul {single} {_unit(state, second, 0, width)}, {_float(TWO_PI, width)}")
+    angle = emit(f"fmul {single} {_unit(state, second, 0, width)}, {float_lanes(TWO_PI, width)}")
     if state.target.fused:
         sine, cosine = sine_and_cosine(state, angle, width)
     else:
@@ -258,8 +258,3 @@ def _high_product(state: State, left: str, right: str, width: int) -> str:
 
 def _literal(value: int, width: int, kind: str) -> str:
     return str(value) if width == 1 else f"splat ({kind} {value})"
-
-
-def _float(value: float, width: int) -> str:
-    text = float_constant(value, "float")
-    return text if width == 1 else f"splat (float {text})"

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from brickwork.codegen import libdevice, trigonometry
-from brickwork.codegen.builder import float_constant
+from brickwork.codegen.builder import float_lanes
 from brickwork.codegen.emitter_state import State, unlikely
 from brickwork.codegen.exponential import exponential
 from brickwork.codegen.lane_values import type_suffix, vector_type
@@ -64,7 +64,7 @@ def _trigonometric(state: State, stem: str, text: str, width: int) -> str:
 def _inverse_hyperbolic(state: State, stem: str, scalar: str, text: str, width: int) -> str:
     """Return asinh or acosh; of a large number, whose square is beyond the library, it is log(2 x)."""
     writer, kind, flags = state.writer, vector_type(scalar, width), vector_type("i1", width)
-    limit, shift = (_literal(value, scalar, width) for value in (LARGE[scalar], math.log(2)))
+    limit, shift = (float_lanes(value, width, scalar) for value in (LARGE[scalar], math.log(2)))
     suffix = type_suffix(scalar, width)
     near = _call_library(state, stem, scalar, (text,), width)
     size = writer.emit(f"call {kind} @llvm.fabs.{suffix}({kind} {text})") if stem == "asinh" else text
@@ -82,11 +82,6 @@ def _inverse_hyperbolic(state: State, stem: str, scalar: str, text: str, width: 
     end = writer.block
     writer.place(after)
     return writer.emit(f"phi {kind} [{near}, %{start}], [{answer}, %{end}]")
-
-
-def _literal(value: float, scalar: str, width: int) -> str:
-    text = float_constant(value, scalar)
-    return text if width == 1 else f"splat ({scalar} {text})"
 
 
 def _call_library(state: State, stem: str, scalar: str, operands: Sequence[str], width: int) -> str:

@@ -17,6 +17,7 @@ from brickwork.codegen.tile_parts import narrow_type, narrowed, parts_of
 from brickwork.codegen.words import Word, Words
 from brickwork.ir.nodes import Assign, Expression, For
 from brickwork.ir.signature import NARROW_EXTENT
+from brickwork.ir.walk import read_symbols
 from brickwork.records import dataclass
 from brickwork.target.matrix import CHUNK_BYTES, ROW_BYTES
 
@@ -132,7 +133,7 @@ class Places:
 
     def needed(self, expressions: Sequence[Expression]) -> tuple[Assign, ...]:
         """Return the assignments before the sum that expressions are computed from."""
-        return computed_from(self.tile.contraction.before, expressions)
+        return computed_from(self.tile.contraction.before, read_symbols(expressions))
 
     @property
     def start(self) -> str:

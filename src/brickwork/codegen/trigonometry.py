@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from brickwork.codegen.builder import float_constant
+from brickwork.codegen.builder import float_lanes
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.lane_values import type_suffix, vector_type
 
@@ -50,7 +50,7 @@ def _quadrant(state: State, text: str, width: int) -> tuple[str, str, str]:
     suffix = type_suffix("float", width)
 
     def literal(value: float) -> str:
-        return _literal(value, width)
+        return float_lanes(value, width)
 
     def fused(left: str, right: str, addend: str) -> str:
         return emit(f"call {kind} @llvm.fma.{suffix}({kind} {left}, {kind} {right}, {kind} {addend})")
@@ -81,7 +81,7 @@ def _reduced(state: State, text: str, count: str, width: int) -> tuple[str, str]
     def fused(left: str, right: str, addend: str) -> str:
         return emit(f"call {kind} @llvm.fma.{suffix}({kind} {left}, {kind} {right}, {kind} {addend})")
 
-    first, second, third = (_literal(part, width) for part in HALF_PI)
+    first, second, third = (float_lanes(part, width) for part in HALF_PI)
     back = emit(f"fneg {kind} {count}")
     near = fused(back, first, text)
     step = emit(f"fmul {kind} {back}, {second}")
@@ -95,15 +95,10 @@ def out_of_reach(state: State, text: str, width: int) -> tuple[str, str]:
     """Return the lanes (i1) for which the library is needed, and whether there is one."""
     emit, kind, flags = state.writer.emit, vector_type("float", width), vector_type("i1", width)
     size = emit(f"call {kind} @llvm.fabs.{type_suffix('float', width)}({kind} {text})")
-    far = emit(f"fcmp ugt {kind} {size}, {_literal(LIMIT, width)}")
+    far = emit(f"fcmp ugt {kind} {size}, {float_lanes(LIMIT, width)}")
     if width == 1:
         return far, far
     return far, emit(f"icmp ne i{width} {emit(f'bitcast {flags} {far} to i{width}')}, 0")
-
-
-def _literal(value: float, width: int) -> str:
-    text = float_constant(value, "float")
-    return text if width == 1 else f"splat (float {text})"
 
 
 def _word(value: int, width: int) -> str:

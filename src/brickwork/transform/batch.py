@@ -23,7 +23,6 @@ from brickwork.ir.nodes import (
     Kernel,
     KeyParameter,
     Launch,
-    Node,
     Parameter,
     Program,
     Rebind,
@@ -36,9 +35,9 @@ from brickwork.ir.nodes import (
     TensorType,
 )
 from brickwork.ir.signature import ArgumentType, Signature, TensorListType
-from brickwork.ir.walk import NodeType, rewrite
+from brickwork.ir.walk import NodeType
 from brickwork.records import dataclass
-from brickwork.transform.batch_loop import Key, Samples, exchanges, for_each_sample
+from brickwork.transform.batch_loop import Key, Samples, exchanges, for_each_sample, resized
 from brickwork.transform.free_variables import with_body
 from brickwork.transform.scratch import Names, names_of
 from brickwork.transform.tensors import copied, dense_type, joined_type, same_sizes, sizes_of
@@ -141,12 +140,7 @@ class _Host:
 
     def resized(self, node: NodeType) -> NodeType:
         """Return a tree with the sizes of one sample in place."""
-        return rewrite(node, self._size)
-
-    def _size(self, node: Node) -> Node:
-        if isinstance(node, Size) and node.tensor in self.samples.whole:
-            return replace(node, tensor=self.samples.whole[node.tensor], axis=node.axis + 1)
-        return node
+        return resized(node, self.samples)
 
     def allocated(self, node: Allocate) -> Allocate:
         """Return what makes a tensor for all samples: row-major, whatever it is like."""

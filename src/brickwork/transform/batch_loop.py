@@ -33,7 +33,7 @@ from brickwork.ir.nodes import (
     TensorType,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements
+from brickwork.ir.walk import NodeType, assigned_symbols, read_symbols, rewrite, rewrite_statements
 from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 from brickwork.transform.scratch import Names
@@ -128,26 +128,26 @@ def _inside(block: Block, samples: Samples, same: Symbols) -> Block:
                 one, other = (tuple(samples.whole[tensor] for tensor in each) for each in (targets, sources))
                 result.append(replace(part, targets=one, sources=other))
             case For(body=body):
-                result.append(_resized(replace(part, body=_inside(body, samples, same)), samples))
+                result.append(resized(replace(part, body=_inside(body, samples, same)), samples))
             case If(then=then, otherwise=otherwise):
                 branches = (_inside(each, samples, same) for each in (then, otherwise))
-                result.append(_resized(replace(part, then=next(branches), otherwise=next(branches)), samples))
+                result.append(resized(replace(part, then=next(branches), otherwise=next(branches)), samples))
             case tuple():
                 result += _over(part, samples)
             case _:
-                result.append(_resized(part, samples))
+                result.append(resized(part, samples))
     return tuple(result)
 
 
-def _resized(statement: Statement, samples: Samples) -> Statement:
-    """Return a statement that all samples share with the sizes of one sample in its expressions."""
+def resized(root: NodeType, samples: Samples) -> NodeType:
+    """Return a tree with the sizes of one sample in its expressions."""
 
     def visit(node: Node) -> Node:
         if isinstance(node, Size) and node.tensor in samples.whole:
             return replace(node, tensor=samples.whole[node.tensor], axis=node.axis + 1)
         return node
 
-    return rewrite(statement, visit)
+    return rewrite(root, visit)
 
 
 def _parts(block: Block, same: Symbols) -> Iterator[Statement | Block]:

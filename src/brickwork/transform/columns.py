@@ -36,12 +36,13 @@ from brickwork.transform.scratch import names_of
 def may_have_columns(kernel: Kernel) -> bool:
     """Whether a kernel has a loop around nests and more, in another loop, so that its analysis is worth making."""
     return any(
-        isinstance(around, For) and any(isinstance(loop, For) and _has_nests(loop) for loop in statements(around.body))
+        isinstance(around, For) and any(isinstance(loop, For) and has_nests(loop) for loop in statements(around.body))
         for around in statements(kernel.body)
     )
 
 
-def _has_nests(loop: For) -> bool:
+def has_nests(loop: For) -> bool:
+    """Whether a loop has another one and more in it, so that an analysis is worth making."""
     return len(loop.body) > 1 and any(isinstance(node, For) for node in loop.body)
 
 
@@ -58,7 +59,7 @@ def with_columns(kernel: Kernel, analysis: Analysis) -> Kernel:
         for around in statements(kernel.body)
         if isinstance(around, For) and analysis.loops[around.index].independent
         for node in statements(around.body)
-        if isinstance(node, For) and not analysis.loops[node.index].independent and _has_nests(node)
+        if isinstance(node, For) and not analysis.loops[node.index].independent and has_nests(node)
     }
     found = _with_columns(kernel, analysis, inside)
     if found is not kernel or not inside:

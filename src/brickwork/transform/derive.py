@@ -100,7 +100,7 @@ def _laid(defined: Derived, signature: Signature, make: Callable[[Defined, Deriv
         return make(defined.base, defined.derivation, signature)
     read = _may_read(defined)
     kinds = tuple(
-        item if place < len(read) and read[place] else _row_major(item)
+        item if place < len(read) and read[place] else _changed(item, _dense)
         for place, item in enumerate(signature.arguments)
     )
     made = make(defined.base, defined.derivation, replace(signature, arguments=kinds))
@@ -174,17 +174,17 @@ def base_signature(parameters: int, derivation: Derivation, signature: Signature
     arguments = signature.arguments[:parameters]
     if isinstance(derivation, Batch):
         paired = zip(arguments, derivation.given, strict=True)
-        arguments = tuple(_sample(item) if given else item for item, given in paired)
+        arguments = tuple(_changed(item, _without_first_axis) if given else item for item, given in paired)
     return replace(signature, arguments=arguments, out=(), may_alias=False)
 
 
-def _sample(argument: ArgumentType) -> ArgumentType:
-    """Return the type of one sample of an argument."""
+def _changed(argument: ArgumentType, change: Callable[[TensorType], TensorType]) -> ArgumentType:
+    """Return an argument's type with its tensors' types changed."""
     match argument:
         case TensorType():
-            return _without_first_axis(argument)
+            return change(argument)
         case TensorListType(items=items):
-            return TensorListType(tuple(map(_without_first_axis, items)))
+            return TensorListType(tuple(map(change, items)))
         case _:
             return argument
 
@@ -195,16 +195,6 @@ def _may_read(defined: Defined) -> tuple[bool, ...]:
         return ()
     before = _may_read(defined.base)
     return tuple(item and all(before[place : place + 1]) for place, item in enumerate(defined.read))
-
-
-def _row_major(argument: ArgumentType) -> ArgumentType:
-    match argument:
-        case TensorType():
-            return _dense(argument)
-        case TensorListType(items=items):
-            return TensorListType(tuple(map(_dense, items)))
-        case _:
-            return argument
 
 
 def _dense(kind: TensorType) -> TensorType:

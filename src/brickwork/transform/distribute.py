@@ -28,17 +28,16 @@ from brickwork.ir.nodes import (
     Kernel,
     Load,
     Local,
-    Node,
-    Read,
     Statement,
     Store,
     Symbol,
     Tensor,
 )
-from brickwork.ir.walk import assigned_symbols, rewrite, rewrite_statements, statements, walk
+from brickwork.ir.walk import assigned_symbols, rewrite_statements, statements, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.schedule.lockstep import runs_in_lockstep
+from brickwork.transform.scratch import with_variables
 
 DISTRIBUTED_NUMBERS = 3_000_000
 """Numbers of the indices made in here start from this."""
@@ -123,11 +122,7 @@ class _Cutter:
         """Return the loop with an index of its own."""
         index = replace(loop.index, number=next(self.numbers))
         self.parts[index] = loop.index
-
-        def visit(node: Node) -> Node:
-            return replace(node, symbol=index) if isinstance(node, Read) and node.symbol == loop.index else node
-
-        return replace(rewrite(loop, visit), index=index)
+        return with_variables(loop, {loop.index: index})
 
     def verdict(self, loop: For) -> LoopVerdict:
         """Return the verdict of a loop, for a part that of the whole loop."""
@@ -193,7 +188,7 @@ class _Cutter:
         if len(inner) != 1 or not isinstance(loop := inner[0], For) or any(isinstance(item, For) for item in loop.body):
             return False
         verdicts = [self.verdict(each) for each in (statement, loop)]
-        free = all(verdict.independent and not verdict.reductions for verdict in verdicts)
+        free = all(verdict.is_free for verdict in verdicts)
         return free and not runs_in_lockstep(body, frozenset({loop.index}))
 
     def may_be_skewed(self, statement: For, one: Block, other: Block) -> bool:

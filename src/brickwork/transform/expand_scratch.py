@@ -65,6 +65,7 @@ from brickwork.ir.walk import (
     rewrite_loops,
     rewrite_statements,
     statements,
+    substitute_block,
     walk,
 )
 from brickwork.legality import legality
@@ -387,13 +388,9 @@ def _in_pieces(loop: For, piece: Symbol, names: Names) -> For:
     turn = Symbol(loop.index.name, next(names.symbols), loop.index.dtype)
     place = build.add(build.read(piece), build.mul(build.integer(PIECES), build.read(turn)))
     index = build.add(loop.start, place)
-
-    def visit(node: Node) -> Node:
-        return index if isinstance(node, Read) and node.symbol == loop.index else node
-
     rest = build.sub(build.add(_trips(loop), build.integer(PIECES - 1)), build.read(piece))
     stop = build.apply("floordiv", rest, build.integer(PIECES))
-    body = tuple(rewrite(item, visit) for item in loop.body)
+    body = substitute_block(loop.body, {loop.index: index})
     # Iterations of one piece share its part: what was claimed of the loop is said of its pieces.
     inner = replace(loop, index=turn, start=build.integer(0), stop=stop, body=body, claimed=False)
     return For(

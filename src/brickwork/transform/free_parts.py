@@ -30,6 +30,7 @@ from brickwork.ir.nodes import Assign, Block, Constant, Expression, For, Launch,
 from brickwork.ir.walk import assigned_symbols, read_symbols, statements
 from brickwork.records import dataclass
 from brickwork.target.target import Target
+from brickwork.transform.columns import has_nests
 from brickwork.transform.distribute import is_independent, may_have_parts
 from brickwork.transform.iteration_bounds import Ranges
 from brickwork.transform.nest_parts import NestCutter, UncutError, asked
@@ -51,7 +52,7 @@ REMARK = "where parts of a loop are for more threads than all of it, and there i
 def with_free_parts(launch: Launch, names: Names, target: Target) -> Changed | None:
     """Return launches of a kernel's nests that are cut, and of what stands between them, and remarks on those."""
     kernel = replace(launch.kernel, body=without_continue(launch.kernel.body))
-    if not any(_has_parts(node) for node in statements(kernel.body) if isinstance(node, For)):
+    if not any(has_nests(node) for node in statements(kernel.body) if isinstance(node, For)):
         return None
     if kernel.body == launch.kernel.body:
         kernel = launch.kernel
@@ -59,11 +60,6 @@ def with_free_parts(launch: Launch, names: Names, target: Target) -> Changed | N
     return (
         launches(replace(launch, kernel=kernel), found, FREE, REMARK, most=target.scratch_bytes) if any(found) else None
     )
-
-
-def _has_parts(loop: For) -> bool:
-    """Whether a loop has another one and more in it, so that an analysis is worth making."""
-    return len(loop.body) > 1 and any(isinstance(item, For) for item in loop.body)
 
 
 @dataclass(slots=True)
@@ -84,7 +80,7 @@ class _Cutter(NestCutter):
 
     def loops(self, loop: For, place: Place) -> list[Statement]:
         """Return a nest as one for each part, and note what makes these worth their launches."""
-        if not self.is_free(loop):
+        if not self.analysis.loops[loop.index].is_free:
             return [loop]
         planner = GridPlanner(self.analysis, self.target, lengths_in((loop,)))
         band = [*planner.band(loop)]
@@ -93,11 +89,6 @@ class _Cutter(NestCutter):
         if len(parts) > 1:
             self.worth += self.is_worth_it(band, len(parts))
         return parts
-
-    def is_free(self, loop: For) -> bool:
-        """Whether the iterations of a loop are for threads of their own, as it stands."""
-        verdict = self.analysis.loops[loop.index]
-        return verdict.independent and not verdict.reductions
 
     def parted_in_order(self, loop: For, place: Place) -> list[Statement]:
         """Return a loop as one for each part; loops inside stay whole where their parts stay together."""
@@ -120,7 +111,8 @@ class _Cutter(NestCutter):
             cut = self.parted_in_order(statement, inside) if isinstance(statement, For) else [statement]
             pieces += [(item,) for item in cut]
             origins += [statement.index if isinstance(statement, For) and len(cut) > 1 else None] * len(cut)
-        parts = self.at_loops(pieces, any(origins)) if self.is_free(loop) else self.in_order(loop, pieces, place)
+        free = self.analysis.loops[loop.index].is_free
+        parts = self.at_loops(pieces, any(origins)) if free else self.in_order(loop, pieces, place)
         ends = {*accumulate(map(len, parts))}
         apart = {one for n, (one, other) in enumerate(pairwise(origins), 1) if one == other and n in ends}
         together = {item for item in origins if item is not None} - apart
@@ -163,7 +155,7 @@ class _Cutter(NestCutter):
 
         A part without loops is worth it where a loop in order around may be cut then.
         """
-        least = 0 if place.loops and not self.is_free(place.loops[-1]) else 1
+        least = 0 if place.loops and not self.analysis.loops[place.loops[-1].index].is_free else 1
         parts, free = [pieces[0]], list[bool]()
         for number, piece in enumerate(pieces[1:], 1):
             before, after = ((*chain(*side),) for side in (pieces[:number], pieces[number:]))

@@ -130,7 +130,7 @@ def _is_free(verb: Reorder, analysis: Analysis) -> bool:
     """Whether all loops of a nest are independent, so that they may be moved at any time."""
     context = Context(Schedule(), analysis, count())
     verdicts = [context.verdict(index) for index in verb.order]
-    return all(verdict.independent and not verdict.reductions for verdict in verdicts)
+    return all(verdict.is_free for verdict in verdicts)
 
 
 def nests(block: Block) -> list[frozenset[Symbol]]:

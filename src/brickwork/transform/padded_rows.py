@@ -198,7 +198,7 @@ def _is_apart(loop: For, analysis: Analysis) -> bool:
     verdict, inside = analysis.loops[loop.index], analysis.inside(loop.index)
     nest = {each.node.index for access in inside for each in takewhile(lambda each: each.node != loop, access.loops)}
     around = [verdict, *(analysis.loops[index] for index in nest)]
-    if not all(each.independent and not each.reductions for each in around):
+    if not all(each.is_free for each in around):
         return False
     return all(varies_with(item, loop.index) for item in inside if item.store and item.tensor in verdict.updates)
 

@@ -99,7 +99,7 @@ def _split(statement: Statement, fixed: Limits, analysed: Callable[[], Analysis]
 def may_be_reordered(band: Sequence[For], analysis: Analysis) -> bool:
     """Whether iterations of loops in one another may run in any order, and leave nothing for what comes after."""
     verdicts = [analysis.loops[loop.index] for loop in band]
-    return may_have_parts(band[0]) and all(each.independent and not each.reductions for each in verdicts)
+    return may_have_parts(band[0]) and all(each.is_free for each in verdicts)
 
 
 def _are_small(statement: Statement, fixed: Limits) -> Iterator[Expression]:

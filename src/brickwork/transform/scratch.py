@@ -17,6 +17,7 @@ from brickwork.ir.nodes import (
     Allocate,
     Assign,
     Block,
+    Constant,
     Expression,
     For,
     If,
@@ -31,6 +32,7 @@ from brickwork.ir.nodes import (
     Rebind,
     Reduction,
     ScalarParameter,
+    Size,
     Statement,
     Store,
     Symbol,
@@ -63,6 +65,14 @@ class Names:
     def symbol(self, name: str, dtype: DType) -> Symbol:
         """Return a new variable."""
         return Symbol(name, next(self.symbols), dtype)
+
+    def kept(self, value: Expression, name: str, out: list[Statement]) -> Expression:
+        """Return a value that may be repeated: itself if it is short, else a variable that is assigned in `out`."""
+        if isinstance(value, Constant | Read | Size):
+            return value
+        symbol = self.symbol(name, value.dtype)
+        out.append(Assign(symbol=symbol, value=value, loc=value.loc))
+        return build.read(symbol, value.loc)
 
     def load(self, tensor: Tensor, *indices: Expression) -> Load:
         """Return the read of an element of a scratch tensor."""

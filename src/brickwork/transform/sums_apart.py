@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from brickwork.analysis.contractions import computed_from
 from brickwork.analysis.scalars import NONE, live_before
 from brickwork.ir import build
 from brickwork.ir.nodes import Apply, Assign, Block, Expression, For, If, Read, Statement, Symbol
@@ -65,14 +66,9 @@ def _blocks(block: Block) -> Iterator[Block]:
     yield from ((*ahead, item) for item in sums)
 
 
-def assigned_for(statement: Statement, block: Sequence[Statement]) -> Block:
+def assigned_for(statement: Statement, block: Sequence[Statement]) -> tuple[Assign, ...]:
     """Return the assignments of a block that a statement of it, and these, are computed from."""
-    wanted, found = {*live_before((statement,), NONE)}, list[Statement]()
-    for item in reversed(block):
-        if isinstance(item, Assign) and item.symbol in wanted:
-            found.append(item)
-            wanted |= read_symbols(item.value)
-    return tuple(reversed(found))
+    return computed_from(block, live_before((statement,), NONE))
 
 
 def total_of(statement: Statement) -> Symbol:

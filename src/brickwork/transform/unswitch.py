@@ -27,7 +27,6 @@ from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Assign,
     Block,
-    Continue,
     Expression,
     For,
     If,
@@ -45,8 +44,9 @@ from brickwork.ir.walk import (
     walk,
 )
 from brickwork.legality import legality
-from brickwork.transform.canonical.choices import LARGEST, choice, is_simple, negated
+from brickwork.transform.canonical.choices import LARGEST, choice, is_simple
 from brickwork.transform.guard import conjunction
+from brickwork.transform.without_continue import to_the_end
 
 Values: TypeAlias = Mapping[Symbol, Expression]
 
@@ -56,9 +56,9 @@ def unswitch(kernel: Kernel, analysis: Analysis) -> Kernel:
     live = live_after_loops(kernel.body)
 
     def visit(statement: Statement) -> Block:
-        if not isinstance(statement, For) or _runs_in_parallel(statement, analysis):
+        if not isinstance(statement, For) or analysis.loops[statement.index].is_free:
             return (statement,)
-        found = _guarded(_branched(statement.body))
+        found = _guarded(to_the_end(statement.body))
         if found is None or sum(1 for _ in walk(found.condition)) > LARGEST:
             return (statement,)
         return (_lifted(statement, found, live[statement.index]),)
@@ -76,7 +76,7 @@ def unswitch_nests(block: Block, analysis: Analysis) -> Block:
             case For(body=(*heads, If(condition=condition, otherwise=()) as found)) if (
                 all(isinstance(item, Assign) for item in heads)
                 and not effects(heads).draws
-                and _runs_in_parallel(statement, analysis)
+                and analysis.loops[statement.index].is_free
                 and _may_be_asked_around(condition, changing)
             ):
                 return (replace(found, then=visit(replace(statement, body=(*heads, *found.then)))),)
@@ -92,11 +92,6 @@ def _may_be_asked_around(condition: Expression, changing: Symbols) -> bool:
     return is_simple(condition) and not read_symbols(condition) & changing
 
 
-def _runs_in_parallel(loop: For, analysis: Analysis) -> bool:
-    verdict = analysis.loops[loop.index]
-    return verdict.independent and not verdict.reductions
-
-
 @legality
 def _lifted(loop: For, found: If, live: Symbols) -> Statement:
     """Return a loop whose body does what one branch does, with what of its condition does not change before it."""
@@ -109,18 +104,6 @@ def _lifted(loop: For, found: If, live: Symbols) -> Statement:
     body = (replace(found, condition=conjunction(rest)),) if rest else found.then
     inner = replace(loop, body=body)
     return If(condition=conjunction(before), then=(inner,), loc=found.loc) if before else inner
-
-
-def _branched(block: Block) -> Block:
-    """Return a block of a loop with what comes after `if ...: continue` in a branch."""
-    for place, statement in enumerate(block):
-        match statement:
-            case If(condition=condition, then=(Continue(),), otherwise=()) if place + 1 < len(block):
-                rest = _branched(block[place + 1 :])
-                return (*block[:place], replace(statement, condition=negated(condition), then=rest))
-            case _:
-                pass
-    return block
 
 
 @legality

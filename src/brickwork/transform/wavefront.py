@@ -35,13 +35,19 @@ from brickwork.ir.nodes import (
     For,
     If,
     Kernel,
-    Node,
     Read,
     Reduction,
     Statement,
     Symbol,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, statements, substitute
+from brickwork.ir.walk import (
+    assigned_symbols,
+    read_symbols,
+    rewrite_statements,
+    statements,
+    substitute,
+    substitute_block,
+)
 from brickwork.legality import legality
 from brickwork.transform.guard import conjunction
 from brickwork.transform.rectangle import rectangle_of
@@ -247,16 +253,12 @@ def _skewed(outer: For, slope: int, numbers: Iterator[int]) -> For:
     first = build.add(rows(build.sub(here, inner.stop)), one)
     last = build.add(rows(build.sub(here, inner.start)), one)
     moved = build.sub(here, times(build.read(outer.index)))
-
-    def visit(node: Node) -> Node:
-        return moved if isinstance(node, Read) and node.symbol == inner.index else node
-
     along = replace(
         inner,
         index=outer.index,
         start=build.apply("maximum", outer.start, first),
         stop=build.apply("minimum", outer.stop, last),
-        body=tuple(rewrite(statement, visit) for statement in inner.body),
+        body=substitute_block(inner.body, {inner.index: moved}),
     )
     lowest = build.add(times(outer.start), inner.start)
     highest = build.sub(build.add(times(build.sub(outer.stop, one)), inner.stop), one)

@@ -20,14 +20,14 @@ def without_continue(block: Block) -> Block:
     """Return a block with the loops in it rewritten."""
 
     def change(statement: Statement) -> Block:
-        if not isinstance(statement, For | While) or (body := _to_the_end(statement.body)) == statement.body:
+        if not isinstance(statement, For | While) or (body := to_the_end(statement.body)) == statement.body:
             return (statement,)
         return (replace(statement, body=body),)
 
     return rewrite_statements(block, change)
 
 
-def _to_the_end(body: Block) -> Block:
+def to_the_end(body: Block) -> Block:
     """Return the body of a loop, or the end of it, where what follows a branch that skips it is in the other one."""
     for place, statement in enumerate(body):
         before, rest = body[:place], body[place + 1 :]
@@ -50,7 +50,7 @@ def _skips(block: Block) -> bool:
 
 def _either(branch: If, then: Block, otherwise: Block) -> Block:
     """Return a branch with which its iteration ends, but none that does nothing: a read that may fail is something."""
-    first, second = _to_the_end(then), _to_the_end(otherwise)
+    first, second = to_the_end(then), to_the_end(otherwise)
     if not first and not second and not effects(branch.condition).loads:
         return ()
     if first or not second:

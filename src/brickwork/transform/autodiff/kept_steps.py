@@ -35,13 +35,10 @@ from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Assign,
     Block,
-    Constant,
     Expression,
     For,
     If,
     Local,
-    Read,
-    Size,
     Statement,
     Symbol,
     Tensor,
@@ -211,7 +208,7 @@ class _Writer:
     def block(self) -> Block:
         """Return the loop's statements."""
         again, loop, out = self.again, self.again.loop, list[Statement]()
-        start, stop = self.kept(loop.start, "start", out), self.kept(loop.stop, "stop", out)
+        start, stop = self.names.kept(loop.start, "start", out), self.names.kept(loop.stop, "stop", out)
         code = [*again.begin]
         for item in again.state:
             sizes = (again.room * again.levels + 1, *sizes_of(item))
@@ -288,11 +285,3 @@ class _Writer:
     def moved(self, place: Expression, *, keep: bool) -> Block:
         """Return what keeps the state at a place, or takes it from there."""
         return moved(self.lists, (place,), self.names, keep=keep)
-
-    def kept(self, value: Expression, name: str, out: list[Statement]) -> Expression:
-        """Return an expression that has a value whatever happens afterwards."""
-        if isinstance(value, Constant | Read | Size):
-            return value
-        symbol = self.names.symbol(name, INT64)
-        out.append(Assign(symbol=symbol, value=value, loc=value.loc))
-        return build.read(symbol)

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from brickwork.analysis.contractions import computed_from
 from brickwork.ir import build
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
@@ -103,7 +104,7 @@ def _found(statement: Statement, wanted: Collection[Tensor]) -> Iterator[_Passed
             continue
         if not all(build.read(index) in store.indices for index in indices):
             continue
-        steps = _steps(store.value, before)
+        steps = computed_from(before, read_symbols(store.value))
         roots = (*(item.value for item in steps), store.value)
         made = effects(roots)
         again = any(assigns[item.symbol] > 1 for item in steps)
@@ -144,16 +145,6 @@ def _read_before(steps: Sequence[Assign], roots: Sequence[Node], made: Collectio
         found |= read_symbols(item.value) - made
         made.add(item.symbol)
     return frozenset(found | (read_symbols(roots) - made))
-
-
-def _steps(value: Expression, before: Sequence[Assign]) -> tuple[Assign, ...]:
-    """Return the assignments that a value is made by, in their order."""
-    needed, result = {*read_symbols(value)}, list[Assign]()
-    for item in reversed(before):
-        if item.symbol in needed:
-            needed |= read_symbols(item.value)
-            result.insert(0, item)
-    return tuple(result)
 
 
 # ---------------------------------------------------------------- where it is used

@@ -15,7 +15,6 @@ from typing import TypeAlias
 from brickwork.ir import build
 from brickwork.ir.nodes import (
     Apply,
-    Assign,
     Cast,
     Constant,
     Expression,
@@ -133,12 +132,8 @@ class Evaluator:
         return self.loaded[element]
 
     def kept(self, value: Expression, name: str) -> Expression:
-        """Return the value as a read of a new variable, or itself where it is a variable or a literal."""
-        if isinstance(value, Read | Constant):
-            return value
-        symbol = self.names.symbol(name, value.dtype)
-        self.out.append(Assign(symbol=symbol, value=value, loc=value.loc))
-        return build.read(symbol, value.loc)
+        """Return the value as a read of a new variable, or itself where it is short."""
+        return self.names.kept(value, name, self.out)
 
 
 # ---------------------------------------------------------------- backwards

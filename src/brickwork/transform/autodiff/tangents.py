@@ -152,11 +152,7 @@ class _Expressions:
 
     def _kept(self, value: Expression) -> Expression:
         """Return an expression that can be repeated."""
-        if isinstance(value, Constant | Read):
-            return value
-        symbol = self.tangents.names.symbol("t", value.dtype)
-        self.block.append(Assign(symbol=symbol, value=value, loc=value.loc))
-        return build.read(symbol, value.loc)
+        return self.tangents.names.kept(value, "t", self.block)
 
     def _select(self, node: Select) -> tuple[Expression, Expression | None]:
         condition = self._kept(node.condition)

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import partial
 
-from brickwork.ir import build
 from brickwork.ir.effects import effects
-from brickwork.ir.nodes import Assign, Block, For, Node, Read, Statement, Symbol
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_blocks, statements, walk
+from brickwork.ir.nodes import Assign, Block, For, Node, Read, Symbol
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_blocks, statements, walk
 from brickwork.legality import legality
+from brickwork.transform.scratch import with_variables
 
 
 def without_carried_copies(block: Block) -> Block:
@@ -77,7 +76,7 @@ def _without(block: Block, carriers: frozenset[Symbol]) -> Block:
     for place, end in _carries(block):
         copy = block[place]
         if isinstance(copy, Assign) and isinstance(copy.value, Read) and copy.symbol in carriers:
-            middle = tuple(_renamed(item, copy.symbol, copy.value.symbol) for item in block[place + 1 : end])
+            middle = tuple(with_variables(item, {copy.symbol: copy.value.symbol}) for item in block[place + 1 : end])
             return _without((*block[:place], *middle, *block[end + 1 :]), carriers)
     return block
 
@@ -96,16 +95,3 @@ def _end(block: Block, place: int, carrier: Symbol, carried: Symbol) -> int | No
             case _:
                 pass
     return None
-
-
-def _renamed(statement: Statement, carrier: Symbol, carried: Symbol) -> Statement:
-    def visit(node: Node) -> Node:
-        match node:
-            case Read(symbol=symbol) if symbol == carrier:
-                return build.read(carried)
-            case Assign(symbol=symbol) if symbol == carrier:
-                return replace(node, symbol=carried)
-            case _:
-                return node
-
-    return rewrite(statement, visit)

@@ -297,7 +297,7 @@ class ContractionPlanner(TilePlanner):
         Threads find out what the rows of a tile say of a factor, rows that are not there included.
         """
         parts = [part for factor in found.factors for part in (factor.value, *factor.masks)]
-        values = [item.value for item in computed_from(found.before, parts)]
+        values = [item.value for item in computed_from(found.before, read_symbols(parts))]
         return bool(effects(values).loads)
 
     @hazard

@@ -270,13 +270,8 @@ class GridPlanner(SharingPlanner):
         if unit is None:
             return False
         inner = [around for around in access.loops if around.atom.depth > depth]
-        own = [around.atom for around in inner if not self.is_shared(around.node)]
+        own = [around.atom for around in inner if not self.analysis.loops[around.node.index].is_free]
         return any(abs(access.axes[unit].modular.factor((item,))) == 1 for item in own)
-
-    def is_shared(self, loop: For) -> bool:
-        """Whether the iterations of a loop may be for threads of their own, and leave nothing to join."""
-        verdict = self.analysis.loops[loop.index]
-        return verdict.independent and not verdict.reductions
 
     def cost(self, loop: For, vectors: tuple[For, ...]) -> float:
         """Return about how long a nest takes if these loops run in lanes; short loops run as often as they do."""

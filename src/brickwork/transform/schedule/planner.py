@@ -88,7 +88,7 @@ class Planner:
         if len(loop.body) == 1 and isinstance(loop.body[0], For):
             inner = loop.body[0]
             verdict = self.analysis.loops[inner.index]
-            if verdict.independent and not verdict.reductions:
+            if verdict.is_free:
                 yield from self.band(inner)
 
     @legality
@@ -129,7 +129,7 @@ class Planner:
         for statement in straight(block):
             if isinstance(statement, For):
                 verdict = self.analysis.loops[statement.index]
-                if verdict.independent and not verdict.reductions:
+                if verdict.is_free:
                     yield from self.lanes_inside([*self.band(statement)])
                 elif verdict.independent and self.worth_lanes(statement):
                     yield statement

@@ -51,6 +51,7 @@ from brickwork.ir.nodes import (
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, statements, substitute
 from brickwork.legality import legality
 from brickwork.records import dataclass
+from brickwork.transform.scratch import with_variables
 from brickwork.transform.verbs.varying import Varying, ends_early, is_group, varying
 
 
@@ -114,7 +115,7 @@ class _Copy:
         return substitute(expression, self.values())
 
     def statement(self, statement: Statement) -> Statement:
-        return _rename_targets(substitute(statement, self.values()), self.private)
+        return with_variables(substitute(statement, self.values()), self.private)
 
     def values(self) -> dict[Symbol, Expression]:
         return {**{old: Read(symbol=new) for old, new in self.private.items()}, self.index: self.value}
@@ -140,22 +141,6 @@ def _copy(loop: For, index: Expression, numbers: Iterator[int], own: Collection[
     found = assigned_symbols(loop.body)
     assigned = sorted(found if own is None else found.intersection(own), key=lambda symbol: symbol.number)
     return _Copy(loop.index, index, {each: Symbol(each.name, next(numbers), each.dtype) for each in assigned})
-
-
-def _rename_targets(statement: Statement, private: Mapping[Symbol, Symbol]) -> Statement:
-    """Return the statement with the targets of its assignments, its loop indices and its reductions renamed."""
-
-    def visit(node: Node) -> Node:
-        match node:
-            case Assign():
-                return replace(node, symbol=private.get(node.symbol, node.symbol))
-            case For():
-                reductions = tuple(item.renamed(private) for item in node.reductions)
-                return replace(node, index=private[node.index], reductions=reductions)
-            case _:
-                return node
-
-    return rewrite(statement, visit)
 
 
 @legality
