@@ -98,11 +98,11 @@ def _ascending(kernel: Kernel, target: Target) -> tuple[tuple[Ascending, ...], E
         return None
     before = _analysed(kernel, target)
     blocked = [loop for loop in before.model.loops if not _is_apart(loop, before, target)]
-    rows = [row for row in before.model.loops if _tensor_of(row, before) is not None]
+    rows = [row for row in before.model.loops if tensor_of(row, before) is not None]
     found: dict[Tensor, dict[Size, None]] = {}
     for access in before.accesses:
         for row in rows:
-            tensor = _tensor_of(row, before)
+            tensor = tensor_of(row, before)
             if tensor is not None and access.store and not access.tensor.is_local and _is_about(access, row, blocked):
                 found.setdefault(tensor, {}).update(dict.fromkeys(_sizes(row, before.accesses)))
     if not found:
@@ -162,7 +162,7 @@ def _is_about(access: Access, row: Loop, blocked: Sequence[Loop]) -> bool:
     return along and row in access.loops and any(loop in access.loops for loop in blocked)
 
 
-def _tensor_of(row: Loop, analysis: Analysis) -> Tensor | None:
+def tensor_of(row: Loop, analysis: Analysis) -> Tensor | None:
     """Return the tensor whose neighbouring elements a loop begins and ends by, if there is one."""
     elements = analysis.model.elements
     ends = [elements.get(atom) for bound in (row.start, row.stop) for atom in bound.atoms() if of_atom(atom) == bound]

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.isl import Solver
@@ -50,6 +51,7 @@ from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_b
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
+from brickwork.transform.ascending import tensor_of
 from brickwork.transform.canonical.dead import without_dead
 from brickwork.transform.free_variables import with_body
 from brickwork.transform.nests_apart import Changed, beside, each_launch
@@ -110,9 +112,8 @@ def _may_scatter(nest: For) -> bool:
 
 def _of_nest(nest: For, analysis: Analysis, finder: OwnerFinder) -> Iterator[_Scatter]:
     accesses = {access.number: access for access in analysis.accesses}
-    found = [
-        item for item in _stores(nest, (nest,), ()) if _is_scattered(accesses[item.store.access]) and _is_scatter(item)
-    ]
+    stores = (item for item in _stores(nest, (nest,), ()) if _is_scattered(accesses[item.store.access], analysis))
+    found = [item for item in stores if _is_scatter(item)]
     tensors = frozenset(item.store.tensor for item in found)
     for item in found:
         in_order = [loop for loop in item.around if not analysis.loops[loop.index].independent]
@@ -151,9 +152,15 @@ def _is_scatter(item: _Scatter) -> bool:
     return item.before is None or isinstance(item.store.value, Constant)
 
 
-def _is_scattered(access: Access) -> bool:
-    """Whether elements say at which place an access is made: else it is for the order of loops to keep stores apart."""
-    return any(isinstance(atom, UnknownAtom) for axis in access.axes for atom in axis.value.atoms())
+def _is_scattered(access: Access, analysis: Analysis) -> bool:
+    """Whether elements say at which place an access is made: else it is for the order of loops to keep stores apart.
+
+    They say it, too, where the index is that of a loop which elements begin or end, if they need not ascend.
+    """
+    atoms = {atom for axis in access.axes for atom in axis.value.atoms()}
+    rows = (loop for loop in access.loops if loop.atom in atoms and tensor_of(loop, analysis) is None)
+    ends = (end.atoms() for loop in rows for end in (loop.start, loop.stop))
+    return any(isinstance(atom, UnknownAtom) for atom in chain(atoms, *ends))
 
 
 # ---------------------------------------------------------------- the change

@@ -164,6 +164,36 @@ def appended(x: torch.Tensor, ends: torch.Tensor, at: torch.Tensor, k: torch.Ten
             x[at[i]] = k[i] + b
 
 
+def seen(x: torch.Tensor, first: torch.Tensor, behind: torch.Tensor, y: torch.Tensor):
+    """Store along rows that elements of two tensors begin and end, until little is left to see."""
+    for r in range(len(first)):
+        left = 1.0
+        for i in range(first[r], behind[r]):
+            x[i] = left * y[i]
+            left *= 0.5
+            if left < 0.2:
+                break
+
+
+def run_lengths(x: torch.Tensor, first: torch.Tensor, many: torch.Tensor):
+    for r in range(len(first)):
+        for i in range(many[r]):
+            x[first[r] + i] = 1.0 + r
+
+
+def tails(x: torch.Tensor, k: torch.Tensor):
+    for t in range(k.shape[0]):
+        for d in range(t, len(x)):
+            x[d] = k[t, 0]
+
+
+def whole_rows(x: torch.Tensor, ends: torch.Tensor):
+    """Store along rows whose ends may ascend."""
+    for r in range(len(ends) - 1):
+        for i in range(ends[r], ends[r + 1]):
+            x[i] = 1.0 + r
+
+
 def pages(x: torch.Tensor, ends: torch.Tensor, at: torch.Tensor, k: torch.Tensor):
     for b in range(len(ends) - 1):
         for i in range(ends[b], ends[b + 1]):
@@ -317,6 +347,10 @@ def found(function: Function, *arguments: object, target=GPU) -> str:
         (pages, (memory([[0.0] * 3] * 4), ENDS, AT, MATRIX), "bid11"),
         (boxes, (memory([0.0] * 9), memory([1, 0, 2], INT64), memory([2, 1, 5], INT64)), "bj111"),
         (boxes_of_rows, (memory([0.0] * 9), memory([1, 0, 2], INT64), memory([2, 1, 5], INT64)), "bij11"),
+        (seen, (X, memory([0, 3, 0, 1], INT64), memory([4, 3, 1, 3], INT64), Y), "r11"),
+        (run_lengths, (X, memory([1, 3, 0], INT64), memory([3, 0, 2], INT64)), "ri11"),
+        (tails, (X, MATRIX), ""),
+        (whole_rows, (X, ENDS), ""),
         (read_elsewhere, (X, AT, Y), ""),
         (counted, (X, AT), ""),
         (claimed, (X, memory([2, 0, 1], INT64), Y), ""),
