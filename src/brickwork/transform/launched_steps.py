@@ -18,13 +18,13 @@ from dataclasses import replace
 
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.atomic_updates import find_updates
-from brickwork.analysis.scalars import NONE, live_before
+from brickwork.analysis.scalars import NONE, Symbols, live_after_loops, live_before
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL
 from brickwork.ir.effects import effects
-from brickwork.ir.nodes import Block, Expression, For, Launch, Statement, Symbol
-from brickwork.ir.walk import assigned_symbols, read_symbols, statements
+from brickwork.ir.nodes import Block, Expression, For, Kernel, Launch, Statement, Symbol
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
@@ -33,7 +33,7 @@ from brickwork.transform.interchange import interchange
 from brickwork.transform.iteration_bounds import Ranges
 from brickwork.transform.nests_apart import Changed, beside, each_launch
 from brickwork.transform.persistent import few_iterations, saturated
-from brickwork.transform.scratch import Names, copied
+from brickwork.transform.scratch import Names, copied, with_variables
 
 STEPS = "_steps"
 """Ends the name of a kernel that is launched for each step."""
@@ -53,9 +53,9 @@ class Steps:
 @each_launch("grid")
 def with_launched_steps(launch: Launch, names: Names, target: Target) -> Changed | None:
     """Return a kernel that is launched for each step where it is better than the given one, if there is such."""
-    kernel = launch.kernel
-    if not any(map(_has_steps, kernel.body)):
+    if not any(map(_has_steps, launch.kernel.body)):
         return None
+    kernel = with_sunk_heads(launch.kernel, names)
     analysis = analyse(kernel)
     if with_columns(kernel, analysis) is not kernel:
         return None  # Columns of a state are threads enough.
@@ -86,6 +86,48 @@ def _has_steps(statement: Statement) -> bool:
         isinstance(node, For) and any(effects(inner).depth > 1 for inner in node.body)
         for node in statements(statement.body)
     )
+
+
+# ---------------------------------------------------------------- what steps begin with
+
+
+def with_sunk_heads(kernel: Kernel, names: Names) -> Kernel:
+    """Return a kernel whose nests compute for themselves what a loop computes first for several of them."""
+    after = live_after_loops(kernel.body)
+
+    def visit(statement: Statement) -> Block:
+        if not isinstance(statement, For) or not statement.body:
+            return (statement,)
+        count = next((place for place, item in enumerate(statement.body) if isinstance(item, For)), 0)
+        heads, nests = statement.body[:count], statement.body[count:]
+        if not heads or not _can_sink(heads, nests, after[statement.index]):
+            return (statement,)
+        return (replace(statement, body=tuple(_with_heads(nest, heads, names) for nest in nests)),)
+
+    body = rewrite_statements(kernel.body, visit)
+    return kernel if body == kernel.body else replace(kernel, body=body)
+
+
+@legality
+def _can_sink(heads: Block, nests: Block, after: Symbols) -> bool:
+    """Whether nests may each compute what stands before them: variables, of what none of them changes.
+
+    No other iteration and nothing after the loop reads these variables.
+    """
+    found = effects(heads)
+    if found.stores or not (found.plain and found.simple):
+        return False
+    made, changed = assigned_symbols(heads), assigned_symbols(nests)
+    if changed & (made | found.reads) or (after | live_before((*heads, *nests), NONE)) & made:
+        return False
+    return all(isinstance(nest, For) and not read_symbols((nest.start, nest.stop)) & made for nest in nests)
+
+
+def _with_heads(nest: Statement, heads: Block, names: Names) -> Statement:
+    if not isinstance(nest, For) or not read_symbols(nest.body) & assigned_symbols(heads):
+        return nest
+    own = {symbol: names.symbol(symbol.name, symbol.dtype) for symbol in assigned_symbols(heads)}
+    return with_variables(replace(nest, body=(*heads, *nest.body)), own)
 
 
 # ---------------------------------------------------------------- legality
