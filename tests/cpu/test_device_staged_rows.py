@@ -213,3 +213,20 @@ def test_rows_of_one_axis():
     rig = rig_of(window, x)
     assert not is_staged(rig)
     assert torch.equal(rig.call(x)[0], window(x))
+
+
+@pytest.mark.parametrize("columns", [3, 15, 16, 35])
+def test_rows_that_are_shorter_than_a_stage_are_accessed_where_they_lie(monkeypatch, columns):
+    asked = []
+
+    class Asked:
+        def __bool__(self) -> bool:
+            asked.append(self)
+            return True
+
+    monkeypatch.setattr(emulated, "WHOLE_WARPS", Asked())
+    x = values(32, columns)
+    rig = rig_of(running_sum, x)
+    assert is_staged(rig)
+    assert torch.equal(rig.call(x)[0], running_sum(x))
+    assert bool(asked) == (columns >= 16)

@@ -250,14 +250,19 @@ def emit_stages(
 ) -> None:
     """Emit a loop in stages, where the threads of a warp are together and have as many iterations; else go `alone`.
 
+    So do loops with fewer iterations than a stage: of points with three places that are compared with one another, the
+    copies of a row took six times as long as what was computed of it.
     `run` writes the iterations between two numbers for a state.
     """
     writer, emit, length = state.writer, state.writer.emit, stages.length
     start, stop = bounds
-    ask, begin, head, body, after = (writer.label(stem) for stem in ("ask", "stages", "stage", "rows", "staged"))
+    labels = (writer.label(stem) for stem in ("long", "ask", "stages", "stage", "rows", "staged"))
+    long, ask, begin, head, body, after = labels
+    trips = emit(f"sub i64 {stop}, {start}")
+    writer.branch_if(emit(f"icmp sge i64 {trips}, {length}"), long, alone)
+    writer.place(long)
     writer.branch_if(emit(f"icmp eq i32 {active_lanes(state)}, -1"), ask, alone)
     writer.place(ask)
-    trips = emit(f"sub i64 {stop}, {start}")
     writer.branch_if(all_same(state, trips), begin, alone)
     writer.place(begin)
     found, taken = list[_Stage](), state.row_bytes

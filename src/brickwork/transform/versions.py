@@ -18,7 +18,13 @@ from brickwork.transform.schedule.panels import panel_versions
 from brickwork.transform.schedule.register_tile import tile_conditions, tile_schedule
 from brickwork.transform.schedule.schedule import Schedule
 from brickwork.transform.schedule.shared_work import shared_conditions, shared_schedule
-from brickwork.transform.schedule.short_rows import SHORT_LANES, SHORT_ROWS, short_schedules
+from brickwork.transform.schedule.short_rows import (
+    FEW_ROWS,
+    SHORT_LANES,
+    SHORT_ROWS,
+    few_schedules,
+    short_schedules,
+)
 
 SHARED = "shared work"
 """The version with iterations that run together since they share most of their work."""
@@ -57,6 +63,9 @@ def versions_for_sizes(
         short, summed = _short(kernel, analysis, target, plain, rows), _summed(kernel, analysis, target, plain)
         for name, schedule, needed in (*short, *summed):
             yield Version(name, (*needed, *narrow_kernel(kernel, known)), schedule)
+        for schedule, needed in few_schedules(kernel.body, analysis, target, plain):
+            others = conditions_of(kernel, analysis, target, schedule, known)
+            yield Version(FEW_ROWS, (*needed, *others), schedule)
         # Offsets fit 32 bits here, and data is aligned: else a thread of a tile has too few registers for addresses.
         for name, find, conditions in (
             (SHARED, shared_schedule, shared_conditions),

@@ -5,7 +5,13 @@
             y[i] += x[i + k] * w[k]
 
 Where the loops inside an iteration are as long as rows, a block of threads shares them out (`grid.py`). Sizes tell at
-run time.
+run time, also where there are too few such threads for what each of them goes along:
+
+    for i in range(n):                        of 8,192 points each has a block that shares out j,
+        for j in range(m):                    and goes along k in each thread
+            for k in range(3): d += (x[i, k] - y[j, k]) ** 2
+            most = max(most, -d)
+        for j in range(m): ...
 """
 
 from __future__ import annotations
@@ -26,7 +32,7 @@ from brickwork.transform.guard import conjunction
 from brickwork.transform.register_lists import MOST
 from brickwork.transform.schedule.grid import SHORT, GridPlanner
 from brickwork.transform.schedule.lengths import lengths_in
-from brickwork.transform.schedule.planner import access_cost, varies_with
+from brickwork.transform.schedule.planner import NEIGHBOUR, access_cost, varies_with
 from brickwork.transform.schedule.register_tile import outermost
 from brickwork.transform.schedule.schedule import Level, Rfactor, Schedule, Verb, planned
 
@@ -34,6 +40,8 @@ SHORT_ROWS = "short rows"
 """The version for rows that are shorter than they are taken to be."""
 SHORT_LANES = "short"
 """The same with lanes, or with nests that are run as one loop."""
+FEW_ROWS = "few rows"
+"""The version that shares rows out among the threads of a block which threads would each go along, but are too few."""
 SHORT_APART = SHORT // 2
 """The same where each thread reads a row of its own: of 8, it is 4 x as fast as a block, of 31 a quarter as fast."""
 
@@ -45,6 +53,20 @@ class ShortPlanner(GridPlanner):
     short: frozenset[Symbol] = frozenset()
     carried: frozenset[Symbol] = frozenset()
     """The loops along rows that a loop around them carries: a thread has such rows in registers."""
+    few: bool = False
+    """Whether iterations are too few for threads: loops inside are shared out where these read neighbours, too."""
+
+    def for_blocks(self, band: list[For]) -> tuple[For, ...]:
+        """Return the loops inside a band that blocks of threads share out; if it has few iterations, whatever may be.
+
+        Loops that accumulate alone in an iteration have pieces of their own then.
+        """
+        found = GridPlanner.for_blocks(self, band)
+        inner = (*self.inner_lanes(band[-1].body),) if self.few and not found else ()
+        if not inner or any(self.split(band[-1])) or not self.fills_blocks(band[-1], inner):
+            return found
+        alone = min(self.cost(band[0], (node,)) for node in band)
+        return inner if self.cost(band[0], inner) <= alone * (1 + NEIGHBOUR) else found
 
     def fills_blocks(self, last: For, chosen: Sequence[For]) -> bool:
         """Whether loops inside of a band can be shared out among the threads of a block, and are long enough."""
@@ -86,7 +108,38 @@ def short_schedules(
 
     If not `wide`, they have no lanes, nor nests that are run as one loop, and nothing else is needed.
     """
-    lengths, needed = lengths_in(block), dict[Expression, None]()
+    found = _short_schedules(_planner(block, analysis, target, wide=wide), block, plain)
+    return ((schedule, needed) for _, schedule, needed in found)
+
+
+def few_schedules(
+    block: Block, analysis: Analysis, target: Target, plain: Schedule
+) -> Iterator[tuple[Schedule, tuple[Expression, ...]]]:
+    """Yield the schedules that share out what few threads would each go along, and what must hold for them."""
+    planner = _planner(block, analysis, target, wide=True)
+    for each, schedule, needed in ((planner, plain, ()), *_short_schedules(planner, block, plain)):
+        few = planned(replace(each, few=True).block(block))
+        nests = [node for node in outermost(block, few) if few.blocks(node.index) and not schedule.blocks(node.index)]
+        asked = [_few(nest, few, planner) for nest in nests]
+        if asked and None not in asked:
+            yield few, tuple(dict.fromkeys((*needed, *(item for items in asked for item in items or ()))))
+
+
+def _few(nest: For, few: Schedule, planner: ShortPlanner) -> tuple[Expression, ...] | None:
+    """Return what must hold so that blocks share out the iterations of a nest: these are few, and each one is long."""
+    band = [node for node in (nest, *statements(nest.body)) if isinstance(node, For) and few.blocks(node.index)]
+    counts = [build.iterations(node.start, node.stop) for node in band]
+    found = (planner.lengths.most(loop[-1]) for loop in _shared(nest.body, few))
+    rows = [row for row in dict.fromkeys(found) if row is not None]
+    if not rows or read_symbols(counts) & planner.lengths.changing:
+        return None
+    longest = reduce(lambda one, other: build.apply("maximum", one, other), rows)
+    few_threads = build.apply("lt", build.product(counts), build.integer(planner.target.threads // 2))
+    return few_threads, build.apply("ge", longest, build.integer(planner.target.block_threads // 4))
+
+
+def _planner(block: Block, analysis: Analysis, target: Target, *, wide: bool) -> ShortPlanner:
+    lengths = lengths_in(block)
     carried = frozenset(
         along
         for loop in statements(block)
@@ -94,7 +147,14 @@ def short_schedules(
         for row in carried_rows(loop)
         for along in row.loops
     )
-    planner = ShortPlanner(analysis, target, lengths, flat=wide, wide=wide, carried=carried)
+    return ShortPlanner(analysis, target, lengths, flat=wide, wide=wide, carried=carried)
+
+
+def _short_schedules(
+    planner: ShortPlanner, block: Block, plain: Schedule
+) -> Iterator[tuple[ShortPlanner, Schedule, tuple[Expression, ...]]]:
+    """Yield the schedules for short rows, with the planner that each is by."""
+    needed = dict[Expression, None]()
     while True:
         nests = [node for node in outermost(block, plain) if plain.blocks(node.index)]
         found = [_row(loops, nest, planner, plain) for nest in nests for loops in _shared(nest.body, plain)]
@@ -104,7 +164,7 @@ def short_schedules(
         if not rows or schedule == plain:
             return
         needed |= dict.fromkeys(_condition(row, planner) for row in rows)
-        yield schedule, tuple(needed)
+        yield planner, schedule, tuple(needed)
         plain = schedule
 
 
