@@ -17,7 +17,7 @@ from brickwork.analysis.extremes import guard_of_extremes
 from brickwork.analysis.formula import Comparison, Formula, at_least, either, negate
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.parameter_expressions import choice_expression
-from brickwork.analysis.polyhedral_model import Access, Axis, Model, Place, is_parameter
+from brickwork.analysis.polyhedral_model import Access, Axis, Model, Place, is_fixed, is_parameter
 from brickwork.analysis.polynomial import (
     SCALAR_LIMIT,
     Atom,
@@ -274,6 +274,8 @@ def _is_tight(model: Model, access: Access, goal: Polynomial) -> bool:
     if access.conditions or any(isinstance(atom, UnknownAtom) for atom in goal.atoms()):
         return False
     for place, loop in enumerate(access.loops):
+        if _moves_unseen(loop.start) or _moves_unseen(loop.stop):
+            return False
         length = loop.stop - loop.start - number(1)
         if all(map(is_parameter, length.atoms())):
             continue
@@ -281,6 +283,11 @@ def _is_tight(model: Model, access: Access, goal: Polynomial) -> bool:
         if least is None or not _certain(model, least):
             return False
     return True
+
+
+def _moves_unseen(end: Polynomial) -> bool:
+    """Whether an end of a loop moves with quotients of indices around it: their intervals do not say how."""
+    return any(isinstance(atom, UnknownAtom) and not is_fixed(atom) for atom in end.atoms())
 
 
 def _avoid(model: Model, disjuncts: tuple[tuple[Comparison, ...], ...], *, told: bool) -> Proof | None:

@@ -73,6 +73,18 @@ def test_what_comes_before_the_parts_is_no_part():
     assert not (verdict.bound is Bound.PROVED and verdict.plain)
 
 
+def test_places_that_move_with_a_half_of_an_index_are_proved():
+    """for t in range(y.shape[0]): for k in range(t // 2 - 2, t // 2 + 4): y[t] += x[2 * k - t + 5]"""
+    make = KernelBuilder()
+    x, y, t, k = make.tensor("x", 1), make.tensor("y", 1), make.symbol("t"), make.symbol("k")
+    half = apply("floordiv", t, build.integer(2))
+    place = apply("add", apply("sub", apply("mul", build.integer(2), k), t), build.integer(5))
+    adding = make.store(y, (t,), apply("add", make.load(y, t), make.load(x, place)))
+    inner = make.loop(k, apply("add", half, build.integer(4)), adding, start=apply("sub", half, build.integer(2)))
+    (verdict,) = verdicts(make.kernel(make.loop(t, size(y, 0), inner)), "x")
+    assert [spelled(guard) for guard in verdict.guard] == ["x.shape[0] >= 12"]
+
+
 def test_equal_sizes_are_taken_from_facts():
     make = KernelBuilder()
     x, y, i = make.tensor("x", 1), make.tensor("y", 1), make.symbol("i")
