@@ -67,7 +67,7 @@ class _Cutter(NestCutter):
     """Cuts the nests of one kernel where parts are freer than all of them.
 
     A cut of the loops `whole` would gain nothing. The iterations of the nest at hand are for a thread each if
-    `by_threads`.
+    `by_threads`, or for a block in which one thread has most to do.
     """
 
     whole: set[Symbol] = field(default_factory=set[Symbol])
@@ -84,11 +84,17 @@ class _Cutter(NestCutter):
             return [loop]
         planner = GridPlanner(self.analysis, self.target, lengths_in((loop,)))
         band = [*planner.band(loop)]
-        self.by_threads = not planner.for_blocks(band)
+        shared = {each.index for each in planner.for_blocks(band)}
+        self.by_threads = not shared or self.is_alone(band[-1].body, shared)
         parts = self.parted_in_order(loop, place)
         if len(parts) > 1:
             self.worth += self.is_worth_it(band, len(parts))
         return parts
+
+    def is_alone(self, body: Block, shared: set[Symbol]) -> bool:
+        """Whether a recurrence in a body, with none of the `shared` loops, would keep a block waiting for a thread."""
+        loops = (item for item in body if isinstance(item, For) and item.index in self.carrying)
+        return any(shared.isdisjoint({item.index} | assigned_symbols(item.body)) for item in loops)
 
     def parted_in_order(self, loop: For, place: Place) -> list[Statement]:
         """Return a loop as one for each part; loops inside stay whole where their parts stay together."""

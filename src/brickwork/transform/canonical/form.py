@@ -4,6 +4,7 @@
    with_nested_conditions: before searches are looked for, of which there are some under a condition.
 2. without_carried_copies: sums over several loops are one variable's.
 3. propagate_copies: what repeats a variable or a literal becomes that; loops then start where the literal says.
+   with_whole_counters: variables of float64 that count in ones are integers for what counts.
 4. with_best_values, which looks for temporaries and leaves them to be taken out.
    with_ends: loops that nothing leaves any more count.
    count: loops that count become loops with an index, and variables that count along become sums with it. Inner
@@ -41,6 +42,7 @@ from brickwork.transform.canonical.live_ranges import with_own_ranges
 from brickwork.transform.canonical.places import fold_indices
 from brickwork.transform.canonical.row_places import over_places
 from brickwork.transform.canonical.sizes import name_sizes
+from brickwork.transform.canonical.whole_counters import with_whole_counters
 from brickwork.transform.free_variables import with_body
 from brickwork.transform.scratch import Names, names_of
 
@@ -65,6 +67,7 @@ def canonical_kernel(kernel: Kernel, names: Names, named: Collection[str] = ()) 
     body = kernel.body
     if any(isinstance(node, Assign | Break) for node in statements(body)):
         body = propagate_copies(without_carried_copies(with_nested_conditions(coalesce(body))))
+        body = with_whole_counters(body, kernel.scalars, names)
         # Elements that are remembered may change with tensors that share memory with theirs.
         body = count(with_ends(body if kernel.may_alias else with_best_values(body, names)), names)
         body = body if kernel.may_alias else over_places(body, names)
