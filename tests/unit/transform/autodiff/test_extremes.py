@@ -412,13 +412,15 @@ def test_gradients_are_those_of_the_loop_run_backwards(
     agree_backwards(function, first, monkeypatch)
 
 
-def agree_backwards(function: Callable[..., Any], first: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def agree_backwards(
+    function: Callable[..., Any], first: float, monkeypatch: pytest.MonkeyPatch, rows: torch.Tensor = ROWS
+) -> None:
     """Assert that a gradient is that of the loop run backwards."""
-    arguments = (ROWS, first)
+    arguments = (rows, first)
     found = derived(function, arguments)
     monkeypatch.setattr(reverse, "choose_extremes", as_it_is)
     plain = derived(function, arguments)
-    given = torch.arange(1.0, 1.0 + ROWS.shape[0], dtype=torch.float64)
+    given = torch.arange(1.0, 1.0 + rows.shape[0], dtype=torch.float64)
     assert gradient(found, *arguments, given) == gradient(plain, *arguments, given)
 
 
