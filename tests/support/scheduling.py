@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import cast
+from zlib import crc32
 
 from brickwork.ir.interpret import Memory, run_program
 from brickwork.ir.nodes import For, Kernel, Launch, Node, Program
@@ -62,15 +63,16 @@ def _run(program: Program, arguments: Sequence[object], *, check: bool) -> tuple
 
 
 def same(function: Callable[..., object], *arguments: object, may_alias: bool = False) -> tuple[Nested, ...]:
-    """Run a function as written, as for two processors and, if nothing fails, as for a GPU; return what it leaves.
+    """Run a function as written, as for a processor and, if nothing fails, as for a GPU; return what it leaves.
 
     That are its results and the tensors among its arguments. All ways give the same: also the failure, and what was
-    written before it.
+    written before it. A third of the functions, by their names, run as for a processor with wider vectors, too.
     """
     types = tuple(map(argument_type, arguments))
     program = way(function, Signature(types, may_alias=may_alias))
     written, failure = _outcome(program, arguments, check=False)
-    for target in (AVX2, AVX512):
+    wide = crc32(function.__qualname__.encode()) % 3 == 0
+    for target in (AVX2, AVX512) if wide else (AVX2,):
         ways = way(function, Signature(types, may_alias=may_alias), target)
         assert _outcome(ways, arguments, check=True) == (written, failure), target
     if not failure:

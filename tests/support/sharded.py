@@ -29,6 +29,7 @@ import brickwork as bw
 from brickwork.config import config
 from brickwork.ops.timex import timex
 from support.documents import ROOT, outputs, program
+from support.quick_code import quick_code
 
 GRADIENTS: Any = torch.autograd.grad
 COMPILE: Any = attrgetter("compile")(torch)
@@ -425,7 +426,7 @@ def _run(rank: int, machines: int, store: str, device: str) -> None:
     backend = "nccl" if device == "cuda" else "gloo"
     torch.distributed.init_process_group(backend, init_method=f"file://{store}", rank=rank, world_size=machines)
     mesh = init_device_mesh(device, (machines,))
-    with config.override(cache_dir=f"{store}.cache"):
+    with quick_code(), config.override(cache_dir=f"{store}.cache"):
         found = {name: _problem(partial(_check, call, mesh), call.refused) for name, call in CALLS.items()}
         found |= {name: _problem(partial(scene, mesh)) for name, scene in SCENES.items()}
     Path(f"{store}.{rank}").write_text(json.dumps(found))

@@ -128,3 +128,22 @@ def test_a_claim_beside_what_iterations_make_for_themselves_is_refuted_in_the_us
     program = program_of(added_up, memory([[1.0, 2.0], [3.0, 4.0]]), memory([1, 0], INT64))
     with pytest.raises(RaceError, match=r"iterations of 'i' are not independent: .* stores into out"):
         schedule_program(program, AVX2)
+
+
+def carried_beside(x: torch.Tensor):
+    out = torch.zeros_like(x)
+    p = 0.0
+    for i in bw.prange(x.shape[0]):
+        s = torch.zeros(x.shape[1], dtype=torch.float64)
+        for j in range(x.shape[1]):
+            s[j] = x[i, j]
+        out[i, 0] = s[0] + p
+        p = x[i, 1]
+    return out
+
+
+def test_a_variable_that_is_carried_refutes_a_claim_beside_tensors_of_an_iteration():
+    program = program_of(carried_beside, memory([[1.0, 2.0], [3.0, 4.0]]))
+    kernel = next(node.kernel for node in walk(program) if isinstance(node, Launch))
+    with pytest.raises(RaceError):
+        take_claims(kernel, analyse(kernel), scratch_of(program))
