@@ -17,6 +17,8 @@ from brickwork.diagnostics.errors import CompileError
 from support.fourfold import agree, failure
 from support.tensors import LAYOUTS
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 COMPLEX = (torch.complex64, torch.complex128)
 TWIDDLES = (1 + 0j, 0.5 - 1j, -2j)
 MANY = tuple(complex(k, -k) for k in range(12))

@@ -12,6 +12,8 @@ import torch
 import brickwork as bw
 from support.fourfold import agree, failure
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 TABLE = ((1.0, 2.0), (3.0, 4.0))
 NAMES, MODE = ("mean", "sum"), "sum"
 WEIGHTS = (("mean", 2.0), ("sum", 3.0))

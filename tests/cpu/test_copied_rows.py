@@ -17,6 +17,8 @@ import brickwork as bw
 from brickwork.diagnostics.errors import CompileError
 from support.fourfold import agree
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 Y = torch.linspace(-2, 2, 12, dtype=torch.float64).reshape(3, 4).sin()
 COUNTS = (0, 1, 2)
 

@@ -14,6 +14,8 @@ import brickwork as bw
 from brickwork.diagnostics.errors import CompileError
 from support.fourfold import agree
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 COST = {0: 1.0, 1: 2.5, 2: 3.5}
 SPARSE = {3: 1.5, -1: 2, 10: 4}
 INDEX = {(0, 1): 1.0, (1, 0): 2.0, (0, 0): 0.5}

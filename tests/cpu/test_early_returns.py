@@ -10,6 +10,8 @@ import brickwork as bw
 from brickwork.diagnostics.errors import CompileError
 from support.fourfold import agree
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 
 def first_above(x: torch.Tensor, v: float) -> torch.Tensor:
     for i in range(len(x)):

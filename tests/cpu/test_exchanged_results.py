@@ -9,6 +9,8 @@ import torch
 import brickwork as bw
 from support.fourfold import agree
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 
 def heat(u: torch.Tensor, steps: int) -> torch.Tensor:
     v = torch.empty_like(u)

@@ -14,6 +14,8 @@ import torch.nn.functional as F
 import brickwork as bw
 from support.fourfold import agree, failure
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 UNARY = (
     "sin cos tan arcsin acos atan sinh cosh tanh asinh acosh atanh exp exp2 expm1 log log2 log10 log1p sqrt erf erfc "
     "lgamma abs floor ceil trunc fix round isnan isinf isfinite sign sgn signbit square reciprocal rsqrt sigmoid logit "

@@ -16,6 +16,8 @@ import brickwork as bw
 from brickwork.diagnostics.errors import CompileError
 from support.fourfold import agree
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 
 def simpson(f: Any, a: Any, b: Any, n: int = 10) -> Any:
     h = (b - a) / n

@@ -13,6 +13,8 @@ from brickwork.config import config
 from brickwork.diagnostics.errors import CompileError
 from support.pairs import in_turn
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 
 def kept(x: torch.Tensor, level: float) -> torch.Tensor:
     out = torch.zeros_like(x)

@@ -12,6 +12,8 @@ import brickwork as bw
 from brickwork.diagnostics.errors import CompileError
 from support.fourfold import agree
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 
 def running(x: torch.Tensor) -> torch.Tensor:
     out = torch.zeros(4, len(x), dtype=x.dtype)

@@ -13,6 +13,8 @@ import brickwork as bw
 from brickwork.diagnostics.errors import CompileError
 from support.fourfold import agree
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 SCALE = 0.5
 
 

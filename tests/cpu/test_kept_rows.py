@@ -17,6 +17,8 @@ import brickwork as bw
 from brickwork.diagnostics.errors import CompileError
 from support.fourfold import agree
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 X = torch.arange(12.0).reshape(4, 3).sin()
 
 

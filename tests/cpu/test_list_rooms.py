@@ -10,6 +10,8 @@ import brickwork as bw
 from brickwork.config import config
 from support.sweep import sampled
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 
 def copied(x: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
     """Lists that get the items of longer lists than one of unknown length has room for."""

@@ -10,6 +10,8 @@ import brickwork as bw
 from brickwork.config import config
 from support.pairs import in_turn
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 
 def slices(x: torch.Tensor, k: int) -> torch.Tensor:
     """Of lists that grow, lists of known length, tuples and arrays; a slice is a list of its own."""

@@ -10,6 +10,8 @@ import torch
 
 from support.fourfold import agree
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 WEIGHTS = (0.25, 0.5, 0.25)
 STENCIL = ((-1, 0.25), (0, 0.5), (1, 0.25))
 

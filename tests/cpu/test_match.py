@@ -6,6 +6,8 @@ import torch
 import brickwork as bw
 from brickwork.diagnostics.errors import CompileError
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 
 def test_a_case_binds_its_names_at_once() -> None:
     def exchanged(x: torch.Tensor) -> torch.Tensor:

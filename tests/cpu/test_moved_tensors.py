@@ -11,6 +11,8 @@ import torch
 from support.fourfold import agree
 from support.shared import define
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 
 def with_states(x: torch.Tensor, y: torch.Tensor, k: int) -> torch.Tensor:
     n, m = x.shape

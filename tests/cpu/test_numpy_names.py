@@ -11,6 +11,8 @@ import brickwork as bw
 from brickwork.diagnostics.errors import CompileError
 from support.fourfold import agree
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 EPSILON, COUNT = np.float32(0.5), np.int64(3)
 TAPS = np.array([0.25, 0.5, 0.25])
 GRID = np.arange(6, dtype=np.float32).reshape(2, 3) * 0.5

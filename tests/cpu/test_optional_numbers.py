@@ -11,6 +11,8 @@ import brickwork as bw
 from brickwork.config import config
 from brickwork.diagnostics.errors import CompileError
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 
 def smallest(x: torch.Tensor) -> torch.Tensor:
     out = torch.zeros(2)

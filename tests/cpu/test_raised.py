@@ -9,6 +9,8 @@ import torch
 import brickwork as bw
 from brickwork.config import config
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 
 def newton(x: torch.Tensor, most: int) -> torch.Tensor:
     """Square roots by Newton's iteration, with an error where it does not converge."""

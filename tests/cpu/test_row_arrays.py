@@ -17,6 +17,8 @@ import brickwork as bw
 from brickwork.diagnostics.errors import CompileError
 from support.fourfold import agree
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 X = torch.linspace(-2, 2, 60, dtype=torch.float64).reshape(3, 5, 4).sin()
 W = torch.linspace(-1, 1, 16, dtype=torch.float64).reshape(4, 4).cos() / 2
 

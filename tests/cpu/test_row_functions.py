@@ -19,6 +19,8 @@ import brickwork as bw
 from brickwork.diagnostics.errors import CompileError
 from support.fourfold import agree
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 NAN, INF = float("nan"), float("inf")
 X = torch.tensor([[0.5, -1.0, 2.0, 0.25, 2.0], [3.0, 3.0, -0.5, 1.0, 0.125], [-2.0, -1.5, -1.0, -0.5, -0.25]])
 HARD = torch.tensor([[1.0, NAN, 2.0, 0.0, NAN], [INF, -INF, 0.0, 1.0, INF], [0.0, -0.0, 0.0, -0.0, 0.0]])

@@ -14,6 +14,8 @@ import torch
 import brickwork as bw
 from support.fourfold import agree
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 X = torch.arange(24.0).reshape(2, 4, 3).sin()
 
 

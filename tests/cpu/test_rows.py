@@ -15,6 +15,8 @@ import torch
 import brickwork as bw
 from support.fourfold import agree
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 
 def copies(out: torch.Tensor, x: torch.Tensor, j: int) -> None:
     for i in range(x.shape[0]):

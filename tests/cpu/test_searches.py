@@ -13,6 +13,8 @@ from cpu.test_entry_cuda_emulated import rig_of
 from support.kernels_searches import SEARCHES, first_greatest, flat_place, stores_meanwhile, values
 from support.pairs import in_turn
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 DTYPES = (torch.float32, torch.float64)
 
 

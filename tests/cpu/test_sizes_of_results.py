@@ -5,6 +5,8 @@ import torch
 
 import brickwork as bw
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 
 @bw.op
 def every_other(x: torch.Tensor) -> torch.Tensor:

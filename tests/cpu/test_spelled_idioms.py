@@ -13,6 +13,8 @@ import torch
 import brickwork as bw
 from support.fourfold import agree
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 
 def products(a: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     out = torch.zeros(len(a), len(a) + 1, dtype=a.dtype)

@@ -17,6 +17,8 @@ import brickwork as bw
 from brickwork.diagnostics.errors import CompileError
 from support.fourfold import agree, failure
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 # The classes hold numbers of the language, which are elements of tensors as well.
 
 
