@@ -131,5 +131,5 @@ TUNED_CONSTANTS = 15
 """How many other numbers modules of these rooms name elsewhere: a budget that may only fall. 10 are wanted."""
 MODEL_CONSTANTS = 17
 """The same of the model, of which 30 may be."""
-TUNED_COMPARISONS = 13
+TUNED_COMPARISONS = 6
 """How many comparisons there hold a literal beyond -2 ... 2: a budget that may only fall."""

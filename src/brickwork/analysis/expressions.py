@@ -266,7 +266,7 @@ class Values:
         low, high = (
             (-(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1) if dtype.kind is Kind.INT else (0, 2**dtype.bits - 1)
         )
-        known = (Interval(low, high),) * 2 if dtype.bits < 64 else ()
+        known = (Interval(low, high),) * 2 if dtype.bits < INT64.bits else ()
         if load.tensor not in self.unchanged:
             return self.unknown(depth, *known)
         indices = tuple(self.exact(self.integer(index, environment, depth)) for index in load.indices)
@@ -332,9 +332,9 @@ class Values:
                 return self.choose(logic.less(left, right), right, left, depth)
             case "abs", [operand]:
                 return self.choose(logic.less(operand, number(0)), operand.scale(-1), operand, depth)
-            case "shift_left", [left, right] if right.is_constant and 0 <= right.constant < 62:
+            case "shift_left", [left, right] if right.is_constant and 0 <= right.constant < INT64.bits - 2:
                 return left.scale(2**right.constant)
-            case "shift_right", [left, right] if right.is_constant and 0 <= right.constant < 62:
+            case "shift_right", [left, right] if right.is_constant and 0 <= right.constant < INT64.bits - 2:
                 return self.divide(left, number(2**right.constant))[0]
             case "bit_and", [left, right]:
                 return self._common_bits(left, right, depth)

@@ -109,7 +109,7 @@ def load_item(state: State, array: Array, tensor: Tensor, offset: Value) -> str:
         return text if state.mask is None else state.writer.emit(f"freeze {whole} {text}")
     places = _items(state, array, kind, offset)
     if state.target.grid:
-        return load_lanes(state, kind, _split(state, tensor, places), state.mask, "zeroinitializer", "", "ptr")
+        return load_lanes(state, kind, _split(state, tensor, places), state.mask, "", "ptr")
     mask = f"<{width} x i1> {state.mask or 'splat (i1 true)'}"
     name = f"@llvm.masked.gather.{type_suffix(kind, width)}.v{width}p0"
     pointers = f"<{width} x ptr> align {tensor.type.dtype.size} {places}"

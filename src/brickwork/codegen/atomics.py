@@ -74,7 +74,7 @@ def _native(dtype: DType, name: str) -> str | None:
         return "fadd" if name == "add" else None
     if name in BITWISE:
         return BITWISE[name]  # of elements below 32 bits LLVM makes one of the word around them
-    if dtype in {BOOL, FLOAT16, BFLOAT16} or dtype.bits < 32:
+    if dtype in {BOOL, FLOAT16, BFLOAT16} or dtype.bits < INT32.bits:
         return None
     sign = "" if dtype.kind is Kind.INT else "u"
     return {"add": "add", "minimum": f"{sign}min", "maximum": f"{sign}max"}.get(name)

@@ -65,7 +65,8 @@ class Module:
     def string(self, text: str) -> str:
         """Add a zero-terminated constant; return its name with the sigil."""
         data = text.encode() + b"\0"
-        body = "".join(chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}" for byte in data)
+        plain = {byte for byte in data if chr(byte).isascii() and chr(byte).isprintable()}.difference(b'"\\')
+        body = "".join(chr(byte) if byte in plain else f"\\{byte:02X}" for byte in data)
         definition = f'private unnamed_addr constant [{len(data)} x i8] c"{body}"'
         if definition not in self._shared:
             name = self._shared[definition] = f"@{self.fresh('text')}"
@@ -286,6 +287,11 @@ def float_constant(value: float, kind: str) -> str:
 def float_lanes(value: float, width: int, kind: str = "float") -> str:
     """Return an LLVM literal with a float in so many lanes."""
     return splat(kind, float_constant(value, kind), width)
+
+
+def integer_lanes(value: int, width: int, kind: str = "i32") -> str:
+    """Return an LLVM literal with an integer in so many lanes."""
+    return splat(kind, str(value), width)
 
 
 def splat(kind: str, text: str, width: int) -> str:

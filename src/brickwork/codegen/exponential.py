@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from brickwork.codegen.builder import float_lanes, splat
+from brickwork.codegen.builder import float_lanes, integer_lanes
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.lane_values import type_suffix, vector_type
 
@@ -38,7 +38,7 @@ def exponential(state: State, text: str, width: int) -> str:
         return float_lanes(value, width)
 
     def number(value: int) -> str:
-        return splat("i32", str(value), width)
+        return integer_lanes(value, width)
 
     def fused(left: str, right: str, addend: str) -> str:
         return emit(f"call {kind} @llvm.fma.{suffix}({kind} {left}, {kind} {right}, {kind} {addend})")

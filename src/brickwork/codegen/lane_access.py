@@ -21,19 +21,17 @@ class Place:
     alignment: int
 
 
-def load_lanes(
-    state: State, kind: str, places: Sequence[Place], mask: str | None, otherwise: str, note: str, pointer: str
-) -> str:
-    """Return the elements at the lanes' places; lanes out of `mask` take those of `otherwise`."""
+def load_lanes(state: State, kind: str, places: Sequence[Place], mask: str | None, note: str, pointer: str) -> str:
+    """Return the elements at the lanes' places; lanes out of `mask` take zeros."""
     writer, width = state.writer, state.width
-    whole, result, active = f"<{width} x {kind}>", otherwise, lanes.known_lanes(mask, width)
+    whole, result, active = f"<{width} x {kind}>", "zeroinitializer", lanes.known_lanes(mask, width)
     for lane, place in enumerate(places):
         if active is not None and not active[lane]:
             continue
         if mask is None or active is not None:
             item = writer.load(kind, place.address, _aligned(place, note), pointer=pointer)
         else:
-            before = writer.emit(f"extractelement {whole} {otherwise}, i64 {lane}")
+            before = writer.emit(f"extractelement {whole} zeroinitializer, i64 {lane}")
             item = _load_if(state, kind, place, (mask, lane), before, note, pointer)
         result = writer.emit(f"insertelement {whole} {result}, {kind} {item}, i64 {lane}")
     return result

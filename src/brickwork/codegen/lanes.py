@@ -322,9 +322,9 @@ def first_lane(state: State, mask: str) -> str:
 
 def resize(state: State, text: str) -> str:
     """Return the value of an integer of as many bits as there are lanes, as i64."""
-    if state.width == 64:
+    if state.width == INT64.bits:
         return text
-    return state.writer.emit(f"{'zext' if state.width < 64 else 'trunc'} i{state.width} {text} to i64")
+    return state.writer.emit(f"{'zext' if state.width < INT64.bits else 'trunc'} i{state.width} {text} to i64")
 
 
 def mask_bits(state: State, mask: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from math import gcd
 
 from brickwork.codegen import arrays, lane_access, lanes, pair_access, wide_loads
+from brickwork.codegen.builder import integer_lanes
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.lane_access import Place
 from brickwork.codegen.lane_values import (
@@ -23,7 +24,6 @@ from brickwork.codegen.lane_values import (
     type_suffix,
     vector_type,
 )
-from brickwork.codegen.operators import constant
 from brickwork.ir.dtypes import BFLOAT16, BOOL, FLOAT16, INT64, DType, Kind, value_dtype
 from brickwork.ir.nodes import Tensor
 from brickwork.ir.signature import ALIGNMENT
@@ -60,7 +60,7 @@ def element_load(state: State, tensor: Tensor, indices: tuple[Value, ...]) -> Va
         return value_of(state, tensor, [raw_element(state, tensor, indices)])
     if state.target.grid and not (_is_run(offset) and state.mask is None):
         places, note = _places(state, tensor, indices, offset), _scope(state, tensor)
-        text = lane_access.load_lanes(state, kind, places, state.mask, "zeroinitializer", note, _pointer(state, tensor))
+        text = lane_access.load_lanes(state, kind, places, state.mask, note, _pointer(state, tensor))
     elif isinstance(offset, Strided) and abs(offset.stride) == 1:
         text = _load_run(state, tensor, offset, state.mask)
     elif isinstance(offset, Wrapped) and abs(offset.stride) == 1:
@@ -505,7 +505,7 @@ def widened(state: State, text: str, dtype: DType, width: int) -> str:
         return emit(f"icmp ne {old} {text}, {'zeroinitializer' if width > 1 else '0'}")
     if dtype is BFLOAT16:
         word = vector_type("i32", width)
-        bits = emit(f"shl {word} {emit(f'zext {old} {text} to {word}')}, {_literal(16, width)}")
+        bits = emit(f"shl {word} {emit(f'zext {old} {text} to {word}')}, {integer_lanes(16, width)}")
         return emit(f"bitcast {word} {bits} to {vector_type('float', width)}")
     if dtype is FLOAT16:
         return emit(f"fpext {old} {text} to {vector_type('float', width)}")
@@ -535,14 +535,9 @@ def _rounded_bfloat(state: State, text: str, width: int) -> str:
         rounded = emit(f"fptrunc {vector_type('float', width)} {text} to {vector_type('bfloat', width)}")
         return emit(f"bitcast {vector_type('bfloat', width)} {rounded} to {vector_type('i16', width)}")
     bits = emit(f"bitcast {vector_type('float', width)} {text} to {word}")
-    odd = emit(f"and {word} {emit(f'lshr {word} {bits}, {_literal(16, width)}')}, {_literal(1, width)}")
-    up = emit(f"add {word} {emit(f'add {word} {bits}, {_literal(0x7FFF, width)}')}, {odd}")
-    high = emit(f"lshr {word} {up}, {_literal(16, width)}")
+    odd = emit(f"and {word} {emit(f'lshr {word} {bits}, {integer_lanes(16, width)}')}, {integer_lanes(1, width)}")
+    up = emit(f"add {word} {emit(f'add {word} {bits}, {integer_lanes(0x7FFF, width)}')}, {odd}")
+    high = emit(f"lshr {word} {up}, {integer_lanes(16, width)}")
     nan = emit(f"fcmp uno {vector_type('float', width)} {text}, {text}")
-    picked = emit(f"select {flags} {nan}, {word} {_literal(0x7FC0, width)}, {word} {high}")
+    picked = emit(f"select {flags} {nan}, {word} {integer_lanes(0x7FC0, width)}, {word} {high}")
     return emit(f"trunc {word} {picked} to {vector_type('i16', width)}")
-
-
-def _literal(value: int, width: int) -> str:
-    text = constant(value, INT64)
-    return text if width == 1 else f"splat (i32 {text})"

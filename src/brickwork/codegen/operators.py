@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from brickwork.codegen.attributes import attributes
-from brickwork.codegen.builder import FunctionWriter, float_constant
+from brickwork.codegen.builder import FunctionWriter, float_constant, splat
 from brickwork.codegen.division import lanes_by_floats
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.lane_values import scalar_type, type_suffix, vector_type
@@ -156,8 +156,7 @@ def float_of_bytes(state: State, text: str, width: int, *, signed: bool) -> str:
 
 
 def _literal(dtype: DType, value: float, width: int) -> str:
-    text = constant(value, dtype)
-    return text if width == 1 else f"splat ({scalar_type(dtype)} {text})"
+    return splat(scalar_type(dtype), constant(value, dtype), width)
 
 
 def _apply_bool(writer: FunctionWriter, name: str, operands: Sequence[str], kind: str) -> str:

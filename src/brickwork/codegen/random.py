@@ -8,7 +8,7 @@ from dataclasses import replace
 from brickwork.codegen import lanes
 from brickwork.codegen.attributes import attributes
 from brickwork.codegen.box_muller import polar
-from brickwork.codegen.builder import FunctionWriter, float_lanes
+from brickwork.codegen.builder import FunctionWriter, float_lanes, integer_lanes
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.lane_values import Strided, Uniform, Value, Varying, type_suffix, vector_type
 from brickwork.codegen.sleef import call_function, join_pieces
@@ -64,10 +64,10 @@ def _rounds(state: State, width: int) -> Words:
     """Return the words of the block for the parameters of the function that is being written."""
     emit, wide, word = state.writer.emit, vector_type("i64", width), vector_type("i32", width)
     key, counter, extra = "%key", "%counter", "%extra"
-    number = emit(f"lshr {wide} {counter}, {_literal(2, width, 'i64')}")
+    number = emit(f"lshr {wide} {counter}, {integer_lanes(2, width, 'i64')}")
 
     def halves(text: str) -> tuple[str, str]:
-        high = emit(f"lshr {wide} {text}, {_literal(32, width, 'i64')}")
+        high = emit(f"lshr {wide} {text}, {integer_lanes(32, width, 'i64')}")
         return emit(f"trunc {wide} {text} to {word}"), emit(f"trunc {wide} {high} to {word}")
 
     c0, c1 = halves(number)
@@ -80,8 +80,8 @@ def _rounds(state: State, width: int) -> Words:
         c0 = emit(f"xor {word} {emit(f'xor {word} {high1}, {c1}')}, {k0}")
         c2 = emit(f"xor {word} {emit(f'xor {word} {high0}, {c3}')}, {k1}")
         c1, c3 = low1, low0
-        k0 = emit(f"add {word} {k0}, {_literal(WEYL[0], width, 'i32')}")
-        k1 = emit(f"add {word} {k1}, {_literal(WEYL[1], width, 'i32')}")
+        k0 = emit(f"add {word} {k0}, {integer_lanes(WEYL[0], width, 'i32')}")
+        k1 = emit(f"add {word} {k1}, {integer_lanes(WEYL[1], width, 'i32')}")
     return c0, c1, c2, c3
 
 
@@ -93,8 +93,8 @@ def _product(state: State, text: str, factor: int, width: int) -> tuple[str, str
         arguments = (f"i32 {text}", f"i32 {factor - 2**32}")
         return state.writer.emit(f"mul i32 {text}, {factor - 2**32}"), state.writer.call("i32", high, arguments)
     emit, wide, word = state.writer.emit, vector_type("i64", width), vector_type("i32", width)
-    product = emit(f"mul {wide} {emit(f'zext {word} {text} to {wide}')}, {_literal(factor, width, 'i64')}")
-    high = emit(f"lshr {wide} {product}, {_literal(32, width, 'i64')}")
+    product = emit(f"mul {wide} {emit(f'zext {word} {text} to {wide}')}, {integer_lanes(factor, width, 'i64')}")
+    high = emit(f"lshr {wide} {product}, {integer_lanes(32, width, 'i64')}")
     return emit(f"trunc {wide} {product} to {word}"), emit(f"trunc {wide} {high} to {word}")
 
 
@@ -112,8 +112,8 @@ def _word(state: State, words: Words, counter: str, width: int) -> str:
 
 def _bit(state: State, counter: str, bit: int, width: int) -> str:
     wide = vector_type("i64", width)
-    masked = state.writer.emit(f"and {wide} {counter}, {_literal(bit, width, 'i64')}")
-    return state.writer.emit(f"icmp ne {wide} {masked}, {_literal(0, width, 'i64')}")
+    masked = state.writer.emit(f"and {wide} {counter}, {integer_lanes(bit, width, 'i64')}")
+    return state.writer.emit(f"icmp ne {wide} {masked}, {integer_lanes(0, width, 'i64')}")
 
 
 def _pick(state: State, condition: str, then: str, otherwise: str, width: int, *, kind: str = "i32") -> str:
@@ -124,9 +124,9 @@ def _pick(state: State, condition: str, then: str, otherwise: str, width: int, *
 def _unit(state: State, word: str, offset: int, width: int) -> str:
     """Return ((word >> 8) + offset) * 2**-24 as float32, exactly."""
     emit, whole, single = state.writer.emit, vector_type("i32", width), vector_type("float", width)
-    bits = emit(f"lshr {whole} {word}, {_literal(8, width, 'i32')}")
+    bits = emit(f"lshr {whole} {word}, {integer_lanes(8, width, 'i32')}")
     if offset:
-        bits = emit(f"add {whole} {bits}, {_literal(offset, width, 'i32')}")
+        bits = emit(f"add {whole} {bits}, {integer_lanes(offset, width, 'i32')}")
     return emit(f"fmul {single} {emit(f'uitofp {whole} {bits} to {single}')}, {float_lanes(2.0**-24, width)}")
 
 
@@ -238,13 +238,13 @@ def _integer(state: State, node: Random, operands: tuple[str, str, str], bounds:
     span = emit(f"sub {wide} {high}, {low}")
     picked = _word(state, _block(state, operands, node.site, width), operands[1], width)
     whole = emit(f"zext {word} {picked} to {wide}")
-    near = emit(f"lshr {wide} {emit(f'mul {wide} {whole}, {span}')}, {_literal(32, width, 'i64')}")
+    near = emit(f"lshr {wide} {emit(f'mul {wide} {whole}, {span}')}, {integer_lanes(32, width, 'i64')}")
     picked = _word(state, _block(state, operands, node.site + SECOND_SITE, width), operands[1], width)
     second = emit(f"zext {word} {picked} to {wide}")
-    first = emit(f"shl {wide} {whole}, {_literal(32, width, 'i64')}")
+    first = emit(f"shl {wide} {whole}, {integer_lanes(32, width, 'i64')}")
     bits = emit(f"or {wide} {first}, {second}")
     far = _high_product(state, bits, span, width)
-    small = emit(f"icmp ult {wide} {span}, {_literal(1 << 32, width, 'i64')}")
+    small = emit(f"icmp ult {wide} {span}, {integer_lanes(1 << 32, width, 'i64')}")
     return emit(f"add {wide} {low}, {emit(f'select {flags} {small}, {wide} {near}, {wide} {far}')}")
 
 
@@ -252,9 +252,5 @@ def _high_product(state: State, left: str, right: str, width: int) -> str:
     """Return the high half of the 128-bit product of lanes of i64."""
     emit, wide, huge = state.writer.emit, vector_type("i64", width), vector_type("i128", width)
     first, second = (emit(f"zext {wide} {text} to {huge}") for text in (left, right))
-    product = emit(f"lshr {huge} {emit(f'mul {huge} {first}, {second}')}, {_literal(64, width, 'i128')}")
+    product = emit(f"lshr {huge} {emit(f'mul {huge} {first}, {second}')}, {integer_lanes(64, width, 'i128')}")
     return emit(f"trunc {huge} {product} to {wide}")
-
-
-def _literal(value: int, width: int, kind: str) -> str:
-    return str(value) if width == 1 else f"splat ({kind} {value})"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from brickwork.codegen.builder import float_lanes
+from brickwork.codegen.builder import float_lanes, integer_lanes
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.lane_values import type_suffix, vector_type
 
@@ -32,12 +32,13 @@ def sine_and_cosine(state: State, text: str, width: int) -> tuple[str, str]:
     flags = vector_type("i1", width)
     size = emit(f"call {kind} @llvm.fabs.{type_suffix('float', width)}({kind} {text})")
     odd, even, quarter = _quadrant(state, size, width)
-    negative = emit(f"and {word} {emit(f'bitcast {kind} {text} to {word}')}, {_word(SIGN, width)}")
+    negative = emit(f"and {word} {emit(f'bitcast {kind} {text} to {word}')}, {integer_lanes(SIGN, width)}")
     results: list[str] = []
-    for turned, flipped in ((quarter, negative), (emit(f"add {word} {quarter}, {_word(1, width)}"), _word(0, width))):
-        swapped = emit(f"icmp ne {word} {emit(f'and {word} {turned}, {_word(1, width)}')}, {_word(0, width)}")
+    none, one = (integer_lanes(value, width) for value in (0, 1))
+    for turned, flipped in ((quarter, negative), (emit(f"add {word} {quarter}, {one}"), none)):
+        swapped = emit(f"icmp ne {word} {emit(f'and {word} {turned}, {one}')}, {none}")
         result = emit(f"select {flags} {swapped}, {kind} {even}, {kind} {odd}")
-        sign = emit(f"shl {word} {emit(f'and {word} {turned}, {_word(2, width)}')}, {_word(30, width)}")
+        sign = emit(f"shl {word} {emit(f'and {word} {turned}, {integer_lanes(2, width)}')}, {integer_lanes(30, width)}")
         sign = emit(f"xor {word} {sign}, {flipped}")
         bits = emit(f"xor {word} {emit(f'bitcast {kind} {result} to {word}')}, {sign}")
         results.append(emit(f"bitcast {word} {bits} to {kind}"))
@@ -99,7 +100,3 @@ def out_of_reach(state: State, text: str, width: int) -> tuple[str, str]:
     if width == 1:
         return far, far
     return far, emit(f"icmp ne i{width} {emit(f'bitcast {flags} {far} to i{width}')}, 0")
-
-
-def _word(value: int, width: int) -> str:
-    return str(value) if width == 1 else f"splat (i32 {value})"
