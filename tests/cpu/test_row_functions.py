@@ -130,7 +130,6 @@ def test_agree(function: Callable[..., Any], dtype: torch.dtype) -> None:
     given = copy.copy(X.to(dtype))
     assert agree(function, given, name=name).definition.host == "native"
     agree(function, given.T, name=f"strided_{name}")
-    torch.testing.assert_close(bw.op(f"bwrowfunctions::{name}")(function)(given), function(given))
 
 
 @pytest.mark.parametrize("function", [powers, spread, places, scans, in_order])
@@ -139,17 +138,17 @@ def test_numbers_that_are_none_and_infinite_ones_are_as_for_torch(function: Call
     torch.testing.assert_close(op(HARD), function(HARD), equal_nan=True)
 
 
-@pytest.mark.parametrize("count", [1, 2, 17, 64])
-def test_rows_of_each_length_are_sorted_as_by_torch(count: int) -> None:
-    x = torch.randint(0, 9, (3, count), generator=torch.Generator().manual_seed(count)).float()
-    op = bw.op(f"bwrowfunctions::in_order_{count}")(in_order)
-    torch.testing.assert_close(op(x), in_order(x))
+def test_rows_of_each_length_are_sorted_as_by_torch() -> None:
+    op = bw.op("bwrowfunctions::in_order")(in_order)
+    for count in (1, 2, 17, 64):
+        x = torch.randint(0, 9, (3, count), generator=torch.Generator().manual_seed(count)).float()
+        torch.testing.assert_close(op(x), in_order(x))
 
 
-@pytest.mark.parametrize("k", [0, 1, 5])
-def test_the_best_are_those_of_torch(k: int) -> None:
-    op = bw.op(f"bwrowfunctions::best_{k}")(best)
-    torch.testing.assert_close(op(X, k), best(X, k))
+def test_the_best_are_those_of_torch() -> None:
+    op = bw.op("bwrowfunctions::best")(best)
+    for k in (0, 1, 5):
+        torch.testing.assert_close(op(X, k), best(X, k))
 
 
 def test_more_than_there_are_is_a_failed_check() -> None:

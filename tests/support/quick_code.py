@@ -1,8 +1,8 @@
 """Machine code without LLVM's passes, for tests that ask what operators do, and not how.
 
-It is made in a third of the time. `tests/fuzz`, and `tests/cpu` but where files use `quick`, test
-optimised code of the same emitters. The ready
-operators are optimised in all tests: a process keeps their code from one file of tests to the next.
+It is made in a third of the time. `tests/fuzz`, and `tests/cpu` but where files use `quick`, test optimised code of the
+same emitters. The ready operators are optimised in all tests: a process keeps their code from one file of tests to the
+next.
 """
 
 from __future__ import annotations

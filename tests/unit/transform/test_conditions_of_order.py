@@ -13,7 +13,7 @@ from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.nodes import Local, Role, Tensor, TensorType
 from brickwork.ir.operators import OPERATORS
-from brickwork.transform import hoist_bounds, last_stores, register_lists
+from brickwork.transform import carried_elements, hoist_bounds, last_stores, register_lists
 from brickwork.transform.autodiff import slices
 from brickwork.transform.privatise import OwnerFinder, copied_extents
 from brickwork.transform.schedule.lockstep import runs_in_lockstep
@@ -116,6 +116,17 @@ def test_the_last_iteration_is_known_where_ends_are(monkeypatch, start, stop, kn
     assert len(last_stores._orders([loop(I, start, stop)], item)) == known
 
 
+# ---------------------------------------------------------------- elements in variables
+
+
+@pytest.mark.parametrize(("place", "known"), [(I, True), (load(AT, I), False)])
+def test_first_values_are_read_at_places_that_no_element_says(place, known):
+    read = load(X, place)
+    around, carried = loop(I, 0, N, let(T, read)), SimpleNamespace(loads={0: [read]})
+    names = SimpleNamespace(load=load)
+    assert (carried_elements._first(around, carried, {0: S}, names) is not None) is known
+
+
 # ---------------------------------------------------------------- lists in registers
 
 LIST = Tensor("list", 8, ROW, sizes=(64,))
@@ -130,7 +141,7 @@ FILL = store(LIST, (I,), ONE)
         ((FILL, let(S, load(LIST, M))), False),
         ((let(S, load(LIST, I)), store(LIST, (M,), ONE)), False),
         ((let(S, load(LIST, op("add", I, M))),), False),
-        ((let(S, load(LIST, op("add", I, load(AT, 0)))),), False),
+        ((let(S, load(LIST, op("add", I, build.size(Y, 0)))),), False),
     ],
 )
 def test_items_in_registers_are_literals_wherever_they_are_accessed(accesses, literal):
