@@ -3,10 +3,12 @@
 import pytest
 import torch
 
+from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT64, INT64
-from brickwork.ir.nodes import Assign, Launch
+from brickwork.ir.nodes import Assign, Launch, Symbol
 from brickwork.ir.walk import statements, walk
 from brickwork.transform.canonical.form import canonical
+from brickwork.transform.canonical.whole_counters import counts
 from cpu.test_entry_cuda_emulated import rig_of
 from support.lowering import memory, program_of
 from support.scheduling import same
@@ -149,6 +151,37 @@ def test_what_counts_in_ones_is_an_integer(function):
 def test_other_variables_are_not(function):
     assert INT64 not in counters(function)
     same(function, X, Y)
+
+
+COUNT, OTHER = Symbol("count", 1, FLOAT64), Symbol("other", 2, FLOAT64)
+FIRST, ONE, HALF = (build.constant(value, FLOAT64) for value in (3.0, 1.0, 0.5))
+
+
+def plus(name, *operands):
+    return build.apply(name, *(build.read(item) if isinstance(item, Symbol) else item for item in operands))
+
+
+@pytest.mark.parametrize(
+    ("given", "whole"),
+    [
+        ((FIRST, plus("add", COUNT, ONE)), True),
+        ((FIRST, plus("add", ONE, COUNT), FIRST, plus("sub", COUNT, ONE)), True),
+        ((FIRST, HALF, plus("add", COUNT, ONE)), False),
+        ((FIRST, plus("add", COUNT, ONE), plus("add", COUNT, HALF)), False),
+        ((FIRST, plus("add", COUNT, FIRST)), False),
+        ((FIRST, plus("add", FIRST, COUNT)), False),
+        ((FIRST, plus("add", OTHER, ONE)), False),
+        ((FIRST, plus("add", ONE, OTHER)), False),
+        ((FIRST, plus("add", COUNT, OTHER)), False),
+        ((FIRST, plus("add", OTHER, COUNT)), False),
+        ((FIRST, plus("mul", COUNT, ONE)), False),
+        ((FIRST, plus("truediv", ONE, COUNT)), False),
+        ((FIRST, build.read(OTHER)), False),
+        ((FIRST, plus("add", COUNT, build.constant(-0.0, FLOAT64))), False),
+    ],
+)
+def test_each_value_is_a_whole_number_or_the_variable_and_one(given, whole):
+    assert counts(COUNT, given) == whole
 
 
 def welford(x: Tensor, scale: Tensor) -> Tensor:

@@ -29,18 +29,15 @@ def with_whole_counters(block: Block, given: Collection[Symbol], names: Names) -
     for node in statements(block):
         if isinstance(node, Assign) and node.symbol.dtype is FLOAT64 and node.symbol not in given:
             values.setdefault(node.symbol, []).append(node.value)
-    whole = {symbol: names.symbol(symbol.name, INT64) for symbol, each in values.items() if _counts(symbol, each)}
+    wanted = {symbol: each for symbol, each in values.items() if not all(isinstance(item, Constant) for item in each)}
+    whole = {symbol: names.symbol(symbol.name, INT64) for symbol, each in wanted.items() if counts(symbol, each)}
     return tuple(_rewritten(statement, whole) for statement in block) if whole else block
 
 
 @legality
-def _counts(symbol: Symbol, given: Sequence[Expression]) -> bool:
-    """Whether a variable that is given these values begins at whole numbers and counts in ones."""
-    first = [value for value in given if isinstance(value, Constant)]
-    steps = [value for value in given if not isinstance(value, Constant)]
-    if not first or not steps or any(not _is_whole(value, SCALAR_LIMIT) for value in first):
-        return False
-    return all(_is_step(symbol, value) for value in steps)
+def counts(symbol: Symbol, given: Sequence[Expression]) -> bool:
+    """Whether each value that a variable is given is a whole number, or it and one."""
+    return all(_is_whole(value, SCALAR_LIMIT) or _is_step(symbol, value) for value in given)
 
 
 @legality
