@@ -33,6 +33,8 @@ def lower_corner(
     Arguments that indices are multiplied with are added to `assumed`, if given: the bound holds where none is negative.
     Of the least or greatest of several ends of a loop, only one over parameters is taken if `plainly`.
     """
+    if not plainly and (natural := _natural_corner(model, loops, goal)) is not None:
+        return natural
     for loop in reversed(loops):
         factor = cofactor(goal, loop.atom)
         if factor is None:
@@ -55,6 +57,37 @@ def lower_corner(
             return None
         goal = goal.substitute({loop.atom: extreme})
     return _without_unknowns(model, without_quotients(model, goal), kept)
+
+
+@legality
+def _natural_corner(
+    model: Model, loops: Sequence[Loop], goal: Polynomial, *, several: bool = False
+) -> Polynomial | None:
+    """Return a lower bound of `goal` that is at least 0, by one each of the `several` ends that loops have.
+
+    An index that begins at the greatest of some is no less than any of them. One of them may go with what the goal is
+    made of else: `i + h - m // 2` is at least 0 for i from `max(0, m // 2 - h)`.
+    """
+    for place in reversed(range(len(loops))):
+        loop = loops[place]
+        factor = cofactor(goal, loop.atom)
+        if factor is None:
+            return None
+        if not factor.terms:
+            continue
+        if model.is_natural(factor):
+            ends = model.greatest_of(loop.start)
+        elif model.is_natural(factor.scale(-1)):
+            ends = tuple(stop - number(1) for stop in model.least_of(loop.stop))
+        else:
+            return None
+        goals = (goal.substitute({loop.atom: end}) for end in ends)
+        if len(ends) > 1:
+            found = (_natural_corner(model, loops[:place], each, several=True) for each in goals)
+            return next((each for each in found if each is not None), None)
+        goal = next(goals)
+    goal = without_quotients(model, goal)
+    return goal if several and model.is_natural(goal) else None
 
 
 @legality

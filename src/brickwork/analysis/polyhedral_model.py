@@ -225,6 +225,11 @@ class Model:
         rests = (interval_of(polynomial - floor, self.intervals).low for floor in self.floors)
         return any(rest is not None and rest >= 0 for rest in rests)
 
+    @legality
+    def _sign(self, factor: Polynomial) -> int:
+        """Return 1 for what is never negative, -1 for what is never positive, 0 if that is not known."""
+        return 1 if self.is_natural(factor) else -1 if self.is_natural(factor.scale(-1)) else 0
+
     @property
     def unlimited(self) -> Model:
         """The model without the ends of unknowns that come from limits of sizes and scalars.
@@ -250,11 +255,11 @@ class Model:
         """Return polynomials of which the given one is the least: more than one if it is made with `min`."""
         for atom in sorted(polynomial.atoms() & self.origins.keys(), key=order_of):
             origin, factor = self.origins[atom], cofactor(polynomial, atom)
-            if isinstance(origin, Choice) and factor is not None and factor.is_constant:
+            if isinstance(origin, Choice) and factor is not None and (sign := self._sign(factor)):
                 rest = polynomial - of_atom(atom) * factor
                 then, otherwise = (rest + factor * item for item in (origin.then, origin.otherwise))
                 # `otherwise` is taken where `then` is greater, and where both are the same either is.
-                room = otherwise - then
+                room = (origin.otherwise - origin.then).scale(sign)
                 if origin.condition in {Comparison(room), Comparison(room - number(1))}:
                     return (*self.least_of(then), *self.least_of(otherwise))
         return (polynomial,)

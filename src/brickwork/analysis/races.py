@@ -6,7 +6,7 @@ around it. A quick rule finds indices that step further than the rest of the ind
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TypeAlias
 
@@ -192,26 +192,43 @@ def _steps_apart(
     if step is None or not _is_fixed(step.atoms(), depth):
         return False
     moves = step * of_atom(loop.atom)
-    left_rest, right_rest = one[1] - moves, two[1] - moves
+    pair = (one[0], one[1] - moves), (two[0], two[1] - moves)
+    # Ends of loops that are the least or greatest of others may cancel out, but for what they are in all iterations.
+    return any(_step_exceeds(model, step, pair, depth, kept) for kept in (step.atoms(), model.origins))
+
+
+@legality
+def _step_exceeds(
+    model: Model,
+    step: Polynomial,
+    pair: tuple[tuple[Access, Polynomial], tuple[Access, Polynomial]],
+    depth: int,
+    kept: Collection[Atom],
+) -> bool:
+    """Whether a step is greater than the reach of what else is in two indices; unknowns that are `kept` stay in it."""
+    (one, left_rest), (two, right_rest) = pair
     fixed = _fixed_part(right_rest, depth)
     leasts: list[Polynomial] = []
     for sign in (1, -1):
         lefts, rights = (left_rest - fixed).scale(-sign), (right_rest - fixed).scale(sign)
-        left = lower_corner(model, _inner_loops(one[0], depth), lefts, kept=step.atoms())
-        right = lower_corner(model, _inner_loops(two[0], depth), rights, kept=step.atoms())
+        left = lower_corner(model, _inner_loops(one, depth), lefts, kept=kept)
+        right = lower_corner(model, _inner_loops(two, depth), rights, kept=kept)
         # What differs between the two iterations must not cancel out in the sum.
         if left is None or right is None or any(depth_of(atom) > depth for atom in left.atoms() & right.atoms()):
             return False
         leasts.append(left + right - number(1))
     if not step.terms:
-        return any(map(model.is_natural, leasts))
-    return _exceeds(model, step, leasts) or _exceeds(model, step.scale(-1), leasts)
+        return any(_is_natural(model, least, depth) for least in leasts)
+    return any(all(_is_natural(model, each + least, depth) for least in leasts) for each in (step, step.scale(-1)))
 
 
 @legality
-def _exceeds(model: Model, step: Polynomial, leasts: Sequence[Polynomial]) -> bool:
-    """Whether a step and each of these is at least 0."""
-    return all(model.is_natural(step + least) for least in leasts)
+def _is_natural(model: Model, polynomial: Polynomial, depth: int) -> bool:
+    """Whether a polynomial is at least 0; the least and greatest of several are each of them, if the same in both."""
+    if model.is_natural(polynomial):
+        return True
+    same = all(depth_of(atom) <= depth for atom in polynomial.atoms() & model.origins.keys())
+    return same and any(map(model.is_natural, model.greatest_of(polynomial)))
 
 
 def _inner_loops(access: Access, depth: int) -> tuple[Loop, ...]:
