@@ -61,21 +61,21 @@ def begins_at_the_least(x: Tensor, m: int) -> Tensor:
 
 def moved_in_between(x: Tensor, m: int) -> Tensor:
     """The window moves with a loop inside, which is at another place in another iteration of those outside."""
-    y = torch.empty(8 * x.shape[0] + m, 1, 1)
+    y = torch.empty(8 * x.shape[0] + m + 2, 1, 1)
     for i in range(x.shape[0]):
         for a in range(m):
-            for j in range(max(0, a - 3), min(m, a + 5)):
-                y[i * 8 + j, 0, 0] = x[i, a]
+            for j in range(max(-2, a - 3), min(m, a + 5)):
+                y[i * 8 + j + 2, 0, 0] = x[i, a]
     return y
 
 
 def moved_outside(x: Tensor, m: int) -> Tensor:
     """The window moves with a loop around both."""
-    y = torch.empty(8 * x.shape[0] + m, 1, 1)
+    y = torch.empty(8 * x.shape[0] + m + 2, 1, 1)
     for a in range(m):
         for i in range(x.shape[0]):
-            for j in range(max(0, a - 3), min(m, a + 5)):
-                y[i * 8 + j, 0, 0] = x[i, a]
+            for j in range(max(-2, a - 3), min(m, a + 5)):
+                y[i * 8 + j + 2, 0, 0] = x[i, a]
     return y
 
 
