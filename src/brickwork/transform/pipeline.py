@@ -121,7 +121,7 @@ from brickwork.transform.residue_nests import with_residues, with_strides
 from brickwork.transform.scattered_sums import with_scattered_sums
 from brickwork.transform.schedule.contract import has_contraction
 from brickwork.transform.schedule.defaults import default_schedule, few_iterations, find_windows
-from brickwork.transform.schedule.long_sums import has_nests_of_sums, with_conditions_inside
+from brickwork.transform.schedule.long_sums import has_nests_of_sums
 from brickwork.transform.schedule.schedule import Schedule, Verb
 from brickwork.transform.schedule.shared_work import with_groups
 from brickwork.transform.schedule.text import Names
@@ -135,9 +135,7 @@ from brickwork.transform.unguarded_analysis import careful_analysis
 from brickwork.transform.unswitch import unswitch, unswitch_nests
 from brickwork.transform.verbs.apply import apply_schedule
 from brickwork.transform.versions import (
-    NARROW_SUMS,
     SHARED,
-    SUMS,
     TILES,
     Version,
     conditions_of,
@@ -332,8 +330,6 @@ def _fast_of(
     """Return the body for the arguments of a version."""
     if version.name == SHARED:
         body = replace(body, body=with_groups(body.body, version.schedule))
-    if version.name in {NARROW_SUMS, SUMS}:
-        body = replace(body, body=with_conditions_inside(body.body, version.schedule))
     return _fast(body, analysis, version.schedule, target, fixed)
 
 

@@ -28,10 +28,6 @@ from brickwork.transform.schedule.short_rows import (
 
 SHARED = "shared work"
 """The version with iterations that run together since they share most of their work."""
-SUMS = "sums"
-"""The version with long sums that threads of a block share out."""
-NARROW_SUMS = "narrow sums"
-"""The same for rows that begin anywhere."""
 TILES = "tiles"
 """The version with register tiles."""
 
@@ -100,7 +96,7 @@ def _summed(
     if wide is None or sum_conditions(kernel.body, wide, plain, target) is None:
         return
     narrow = sum_schedule(kernel.body, analysis, target, plain, wide=False)
-    for name, schedule in ((NARROW_SUMS, None if narrow == wide else narrow), (SUMS, wide)):
+    for name, schedule in (("narrow sums", None if narrow == wide else narrow), ("sums", wide)):
         needed = None if schedule is None else sum_conditions(kernel.body, schedule, plain, target)
         if schedule is not None and needed is not None:
             yield name, schedule, (*needed, *lane_conditions(kernel.body, analysis, schedule))

@@ -496,6 +496,17 @@ def conditions_guard_a_sum(x: Tensor, y: Tensor) -> None:
         y[i] = t
 
 
+def a_condition_guards_what_is_summed(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        t = 0.0
+        if i > 0:
+            for b in range(x.shape[1]):
+                for j in range(x.shape[2]):
+                    if j > b:
+                        t += x[i, b, j]
+        y[i] = t
+
+
 @pytest.mark.parametrize(
     ("function", "loops"),
     [
@@ -504,10 +515,11 @@ def conditions_guard_a_sum(x: Tensor, y: Tensor) -> None:
         (a_loop_is_as_long_as_the_one_around_has_come_to, ""),
         (both_cases_sum_up, ""),
         (two_loops_stand_in_a_nest, ""),
-        (conditions_guard_a_sum, "bj"),
+        (conditions_guard_a_sum, ""),
+        (a_condition_guards_what_is_summed, "bj"),
     ],
 )
-def test_which_loops_are_one_range_with_conditions_asked_last(function, loops):
+def test_which_loops_are_one_range(function, loops):
     x = memory([[[float((3 * i + b + 5 * j) % 7 - 2) for j in range(6)] for b in range(4)] for i in range(R)])
     (nest,) = kernel_of(function, x, Y).body
     found = long_sums.nest_of_sums(nest.body)
