@@ -10,12 +10,21 @@ from unittest.mock import patch
 import pytest
 import torch
 
-from brickwork.ir.nodes import For, Kernel, Launch
+from brickwork.ir.nodes import Assign, For, Kernel, Launch, Select, Store
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import statements, walk
 from brickwork.transform import nests_apart
 from brickwork.transform.canonical.form import canonical
 from brickwork.transform.product_nests import APART, with_product_nests
+from brickwork.transform.scratch import names_of
+from brickwork.transform.whole_ranges import (
+    directly,
+    follows,
+    in_any_order,
+    keeps_sums,
+    with_whole_ranges,
+    without_ends,
+)
 from support.lowering import argument_type, numbers
 from support.scheduling import GPU, same
 from support.shared import define, lower
@@ -39,6 +48,19 @@ def products(function: Callable[..., object], *arguments: object) -> list[Kernel
     return [kernel for kernel in kernels if kernel.name.endswith(APART)]
 
 
+def kernel_of(function: Callable[..., object], *arguments: object) -> Kernel:
+    """Return the kernel of a function, as it is written."""
+    program = canonical(lower(define(function), Signature(tuple(map(argument_type, arguments)))))
+    (kernel,) = (node.kernel for node in walk(program.body) if isinstance(node, Launch))
+    return kernel
+
+
+def nest_of(function: Callable[..., object]) -> For:
+    """Return the nest of a function, not in canonical form."""
+    program = lower(define(function), Signature(tuple(map(argument_type, (A, B, C)))))
+    return next(node for node in walk(program.body) if isinstance(node, For))
+
+
 def depth(kernel: Kernel) -> int:
     """Return how many loops the last nest of a kernel has."""
     return sum(isinstance(node, For) for node in statements(kernel.body[-1]))
@@ -57,7 +79,7 @@ def all_three(a: Tensor, b: Tensor, c: Tensor) -> None:
                         c[i, j] += s
 
 
-def without_ends(a: Tensor, b: Tensor, c: Tensor) -> None:
+def full_blocks(a: Tensor, b: Tensor, c: Tensor) -> None:
     for i0 in range(0, a.shape[0], 3):
         for j0 in range(0, b.shape[1], 4):
             for k0 in range(0, a.shape[1], 4):
@@ -128,7 +150,7 @@ def a_range_that_begins_later(a: Tensor, b: Tensor, c: Tensor) -> None:
 
 
 WHOLE = [
-    *(all_three, without_ends, stored, counted_blocks, counted_blocks_added, asked_ends),
+    *(all_three, full_blocks, stored, counted_blocks, counted_blocks_added, asked_ends),
     a_range_that_begins_later,
 ]
 
@@ -247,5 +269,115 @@ STAY = [gaps, overlaps, blocks_are_a_factor, blocks_are_asked, ends_move, backwa
 
 @pytest.mark.parametrize("function", [*STAY, counted_rows], ids=lambda item: item.__name__)
 def test_other_loops_stay(function: Callable[..., object]) -> None:
-    assert all(depth(kernel) > 3 for kernel in products(function, A, B, C))
+    own = depth(kernel_of(function, A, B, C))
+    assert all(depth(kernel) == own for kernel in products(function, A, B, C))
     same(function, A, B, C)
+
+
+def places(a: Tensor, b: Tensor, c: Tensor) -> None:
+    for i in range(2):
+        at = i * 2
+        for j in range(4):
+            c[at, j] = at
+
+
+def place_that_moves(a: Tensor, b: Tensor, c: Tensor) -> None:
+    for i in range(2):
+        at = i * 2
+        for j in range(4):
+            at = at + 1
+            c[at, j] = 1.0
+
+
+def place_of_one_that_moves(a: Tensor, b: Tensor, c: Tensor) -> None:
+    last = 0
+    for _ in range(2):
+        at = last
+        for j in range(4):
+            c[at, j] = 1.0
+            last = j % 3
+
+
+def place_that_elements_say(a: Tensor, b: Tensor, c: Tensor) -> None:
+    for i in range(2):
+        at = int(a[i, 0]) % 3
+        for j in range(4):
+            c[at, j] = 1.0
+
+
+def place_that_is_counted(a: Tensor, b: Tensor, c: Tensor) -> None:
+    at = 0
+    for _ in range(2):
+        at = at + 1
+        for j in range(4):
+            c[at, j] = 1.0
+
+
+def place_in_two_steps(a: Tensor, b: Tensor, c: Tensor) -> None:
+    for i in range(2):
+        at = i
+        at = at + 1
+        for j in range(4):
+            c[at, j] = 1.0
+
+
+STAYING_PLACES = [
+    *(place_that_moves, place_that_elements_say, place_in_two_steps),
+    *(place_of_one_that_moves, place_that_is_counted),
+]
+
+
+def test_places_between_loops_are_put_in() -> None:
+    whole = directly(nest_of(places))
+    assert [type(item) for item in whole.body] == [For]
+    assert not any(isinstance(node, Assign) and node.symbol.name == "at" for node in statements(whole))
+    for function in STAYING_PLACES:
+        nest = nest_of(function)
+        assert directly(nest) is nest, function.__name__
+
+
+def from_the_end(a: Tensor, b: Tensor, c: Tensor) -> None:
+    for i in range(-2, 2):
+        for j in range(4):
+            at = j
+            other = i
+            c[at, other] = 1.0
+
+
+def test_only_indices_that_may_be_negative_are_counted_from_the_end() -> None:
+    nest = kernel_of(from_the_end, A, B, C).body[0]
+    (store,) = (node for node in statements(without_ends(nest)) if isinstance(node, Store))
+    assert [isinstance(index, Select) for index in store.indices] == [False, True]
+
+
+def two_stores(a: Tensor, b: Tensor, c: Tensor) -> None:
+    for i0 in range(0, 6, 3):
+        for j in range(4):
+            for i in range(i0, i0 + 3):
+                c[i, j] += 1.0
+                c[j, i] += 1.0
+
+
+def block_between(a: Tensor, b: Tensor, c: Tensor) -> None:
+    for i0 in range(0, 6, 3):
+        for j in range(i0, 8):
+            for i in range(i0, i0 + 3):
+                c[i, j] += 1.0
+
+
+def block_ends_between(a: Tensor, b: Tensor, c: Tensor) -> None:
+    for i0 in range(0, 6, 3):
+        for j in range(i0):
+            for i in range(i0, i0 + 3):
+                c[i, j] += 1.0
+
+
+def test_blocks_that_something_between_asks_for_stay() -> None:
+    for function in (two_stores, block_between, block_ends_between):
+        (nest,) = kernel_of(function, A, B, C).body
+        assert isinstance(nest, For)
+        assert with_whole_ranges(nest, names_of(nest), [], keeps_sums) is nest, function.__name__
+    (nest,) = kernel_of(two_stores, A, B, C).body
+    assert isinstance(nest, For)
+    assert with_whole_ranges(nest, names_of(nest), [], in_any_order) is not nest
+    assert with_whole_ranges(nest, names_of(nest), [], follows) is nest
