@@ -144,7 +144,22 @@ class _Writer:
                 "    v = w + w",
                 f"s += {' * '.join(('v', *rest))}",
             ]
-        return [f"s += {product} / 2.0" if kind < 0.3 and not self.whole else f"s += {product}"]
+        if kind < 0.3 and not self.whole:
+            return [f"s += {product} / 2.0"]
+        # No more choices are drawn: the programs of other seeds stay as they are.
+        first, *rest = factors
+        others = " * ".join(rest)
+        forms: dict[float, list[str]] = {
+            0.33: [f"s = s + {product}"],
+            0.36: [f"s = {product} + s"],
+            0.39: [f"s += {first} * ({others})"],
+            0.42: [f"t = {others}", f"s += t * {first}"],
+            0.45: [f"t = {product}", "s = t + s"],
+            0.48: [f"s -= {first} * (-1 * {others})"],
+            0.51: [f"s += -{first} * ({others}) * -1"],
+            0.54: [f"s += 2 * {product}", f"s -= {product}"],
+        }
+        return next((form for most, form in forms.items() if 0.3 <= kind < most), [f"s += {product}"])
 
     def _wide(
         self,

@@ -23,6 +23,7 @@ from support.fuzz.phrases import HELPERS, Phrases
 from support.fuzz.row_functions import use_row_functions
 from support.fuzz.scope import Array, Scope, Whole, extent, joined
 from support.fuzz.spaces import use_spaces
+from support.fuzz.windows import use_windows
 from support.fuzz.writer import Writer
 
 FLOATS = ("float32", "float32", "float64", "float64", "float16", "bfloat16")
@@ -79,6 +80,7 @@ def case_of_seed(seed: int) -> Case:
     use_row_functions(writer, seed)
     rows = use_passes(writer, seed)
     spaces = use_spaces(writer, seed)
+    use_windows(writer, seed)
     objects = use_objects(writer, seed)
     source_text = (
         spaces + rows + _with_pairs(_source(scope, writer.lines, objects, result, both=both, whole=whole), seed)
