@@ -352,8 +352,30 @@ def optional_list(xs: Optional[list[int]] = None) -> None:
     pass
 
 
-def none_for_a_tensor(x: Tensor = None) -> None:
+def none_for_a_list(x: Tensor, xs: list[int] = None) -> None:  # noqa: RUF013  # as users write it
     pass
+
+
+@bw.op("bwkinds::maybe_scaled")
+def maybe_scaled(x: Tensor, scale: float = None, bias: Tensor = None) -> Tensor:  # noqa: RUF013  # as was long written
+    out = torch.empty_like(x)
+    if scale is None:
+        scale = 2.0
+    for i in range(len(x)):
+        out[i] = x[i] * scale
+        if bias is not None:
+            out[i] += bias[i]
+    return out
+
+
+def test_a_default_of_none_says_that_an_argument_may_be_none():
+    x = torch.randn(4)
+    assert str(torch.ops.bwkinds.maybe_scaled.default._schema).startswith(
+        "bwkinds::maybe_scaled(Tensor x, float? scale=None, Tensor? bias=None)"
+    )
+    torch.testing.assert_close(maybe_scaled(x), 2 * x)
+    torch.testing.assert_close(maybe_scaled(x, None, x), 3 * x)
+    torch.testing.assert_close(maybe_scaled(x, 3.0), maybe_scaled.python(x, 3.0))
 
 
 def float_for_an_int(x: Tensor, n: int = 1.5) -> None:
@@ -373,7 +395,7 @@ def named(**xs: Tensor) -> None:
     [
         (optional_item, "`xs` is annotated as `list[Optional[Tensor]]`, and an item of a list cannot be None"),
         (optional_list, "`xs` is annotated as `Optional[list[int]]`, and a list cannot be None"),
-        (none_for_a_tensor, "`x` is None by default, and is annotated as `torch.Tensor`"),
+        (none_for_a_list, "`xs` is None by default, and is annotated as `list[int]`"),
         (float_for_an_int, "the default of `n` is `1.5`, which is no int"),
         (many, "`xs` takes any number of arguments"),
         (named, "`xs` takes any number of arguments"),

@@ -18,9 +18,9 @@ from typing import TypeAlias
 
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.lowering_state import Copied, State, describe
-from brickwork.frontend.row_arrays import is_all
+from brickwork.frontend.row_arrays import is_all, whole_row
 from brickwork.frontend.rules import SharedRowError, unsupported
-from brickwork.frontend.typing import Along, Row
+from brickwork.frontend.typing import Along, Row, View
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Break,
@@ -59,6 +59,8 @@ class _Copy:
         return tuple(axis if isinstance(axis, Along) else None for axis in self.row.reads[0].axes)
 
 
+_ADVICE = "copy it, `h = x[i].clone()`, or store into another tensor"
+
 Copies: TypeAlias = dict[Tensor, dict[Tensor, _Copy]]
 """Of each array the tensors with which Python would share its items."""
 
@@ -71,10 +73,11 @@ def refuse_stale_copies(state: State, block: Sequence[Statement]) -> None:
 
 @dataclass(slots=True)
 class _Walk:
-    """`exits`: what is known at the `break`s and `continue`s of each loop around."""
+    """`exits`: what is known at the `break`s and `continue`s of each loop around; `filling`: what the loop fills."""
 
     state: State
     exits: list[list[Copies]]
+    filling: Tensor | None = None
 
     def block(self, block: Iterable[Statement], known: Copies) -> Copies:
         """Return what is known after some statements."""
@@ -88,9 +91,10 @@ class _Walk:
             self.reads([part for part in children(statement) if isinstance(part, EXPRESSIONS)], known)
         match statement:
             case For(index=index) if index in self.state.copied:
-                self.loop(None, statement.body, known)
-                return filled(self.state, self.state.copied[index], known)
-            case For() if (store := _item_by_item(statement, known)) is not None:
+                copied = self.state.copied[index]
+                _Walk(self.state, [], filling=copied.array).loop(None, statement.body, known)
+                return filled(self.state, copied, known)
+            case For() if (store := _item_by_item(self.state, statement, known)) is not None:
                 return _joined(known, self.statement(store, known))
             case For():
                 return self.loop(None, statement.body, known)
@@ -104,7 +108,7 @@ class _Walk:
             case Rebind(targets=targets, sources=sources):
                 moved = {target: known.get(source, {}) for target, source in zip(targets, sources, strict=True)}
                 return self.changed({**known, **moved}, targets)
-            case Store(tensor=tensor):
+            case Store(tensor=tensor) if tensor != self.filling:
                 return self.changed(known, (tensor,))
             case _:
                 return known
@@ -130,16 +134,20 @@ class _Walk:
             for owner, copy in known.get(tensor, {}).items():
                 if copy.stale:
                     message = f"{describe(copy.row)}, is kept while `{owner.name}`, which it is made of, is stored into"
-                    advice = "copy it, `h = x[i].clone()`, or store into another tensor"
-                    raise SharedRowError(unsupported(message, copy.loc, advice).diagnostics)
+                    if owner in self.state.kept_arrays:
+                        message = f"`{owner.name}` is changed in place, and another name stands for the same items"
+                    raise SharedRowError(unsupported(message, copy.loc, _ADVICE).diagnostics)
 
     def changed(self, known: Copies, tensors: Sequence[Tensor]) -> Copies:
         """Return what is known after tensors are stored into, which other arguments may share memory with."""
         own = self.state.lists.keys() | self.state.kept_arrays
-        stored = {tensor for tensor in tensors if tensor not in own}
-        if not stored:
-            return known
-        shared = self.state.may_alias
+        stored = {tensor for tensor in tensors if tensor not in self.state.lists}
+        for tensor in stored & self.state.kept_arrays:
+            for owner, copy in known.get(tensor, {}).items():
+                if owner not in own:
+                    message = f"`{tensor.name}` is changed in place, and is a part of `{owner.name}`"
+                    raise SharedRowError(unsupported(message, copy.loc, _ADVICE).diagnostics)
+        shared = self.state.may_alias and not stored <= own
         return {
             array: {
                 owner: replace(copy, stale=copy.stale or owner in stored or (shared and owner not in own))
@@ -150,25 +158,35 @@ class _Walk:
 
 
 def filled(state: State, copied: Copied, known: Copies) -> Copies:
-    """Return what is known after an array has been filled."""
-    source, found = copied.source, dict[Tensor, _Copy]()
-    if source is not None:
-        slab = source.reads[0]
-        if slab.tensor in state.kept_arrays:
-            before, whole = known.get(slab.tensor, {}), is_all(slab) and not slab.anywhere
-            found = {owner: replace(copy, whole=copy.whole and whole) for owner, copy in before.items()}
-        else:
-            found = {slab.tensor: _Copy(source, copied.loc, whole=not slab.anywhere)}
-    return {**known, copied.array: found}
+    """Return what is known after an array has been filled.
+
+    It stands for another row from here on: what has been stored into is known all the same, of the others nothing.
+    """
+    source, array, found = copied.source, copied.array, dict[Tensor, _Copy]()
+    known = {
+        each: {owner: copy for owner, copy in copies.items() if owner is not array or copy.stale}
+        for each, copies in known.items()
+    }
+    if source is None or source.reads[0].tensor == array:
+        return {**known, array: found}
+    slab = source.reads[0]
+    if slab.tensor not in state.kept_arrays:
+        return {**known, array: {slab.tensor: _Copy(source, copied.loc, whole=not slab.anywhere)}}
+    before, whole = known.get(slab.tensor, {}), is_all(slab) and not slab.anywhere
+    found = {owner: replace(copy, whole=copy.whole and whole) for owner, copy in before.items() if owner is not array}
+    found[slab.tensor] = _Copy(source, copied.loc, whole=whole)
+    own = _Copy(whole_row(View(array)), copied.loc, whole=whole)
+    names = {owner: {**known.get(owner, {}), array: own} for owner in found if owner in state.kept_arrays}
+    return {**known, **names, array: found}
 
 
-def _item_by_item(loop: For, known: Copies) -> Store | None:
+def _item_by_item(state: State, loop: For, known: Copies) -> Store | None:
     """Return the store of a nest that stores formulas of a row's items, each where the row has it, if anywhere there.
 
     Each iteration reads its item before it stores there, and none that another one stores.
     """
     indices, body = (Read(symbol=loop.index),), loop.body
-    while len(body) == 1 and isinstance(inner := body[0], For):
+    while len(body) == 1 and isinstance(inner := body[0], For) and inner.index not in state.copied:
         indices, body = (*indices, Read(symbol=inner.index)), inner.body
     if len(body) != 1 or not isinstance(store := body[0], Store):
         return None

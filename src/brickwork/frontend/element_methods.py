@@ -23,7 +23,6 @@ from brickwork.frontend.lift import Splitter
 from brickwork.frontend.made_row_forms import (
     CONVERTING,
     is_made,
-    shares_stored_rows,
     turned,
     varying_names,
     without_none,
@@ -40,6 +39,7 @@ from brickwork.frontend.row_forms import (
     parameters_of,
     slices_of,
 )
+from brickwork.frontend.shared_names import shares_stored_rows
 from brickwork.frontend.source import SourceFunction
 from brickwork.frontend.stores import root
 from brickwork.frontend.syntax import all_nodes

@@ -16,7 +16,15 @@ from dataclasses import replace
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.indexing import load, numeric
 from brickwork.frontend.lowering_state import Key, State
-from brickwork.frontend.row_arrays import demand_array, is_row_array, kept_row, owners, part_of, whole_row
+from brickwork.frontend.row_arrays import (
+    demand_array,
+    is_array_there,
+    is_row_array,
+    kept_row,
+    owners,
+    part_of,
+    whole_row,
+)
 from brickwork.frontend.rules import SharedRowError, unsupported
 from brickwork.frontend.typing import Operand, Record, Row, Value, View, numbers_of, with_parts
 from brickwork.ir.effects import effects
@@ -46,7 +54,7 @@ def _held(state: State, found: Row | View, loc: Location) -> Operand:
     row = whole_row(found) if isinstance(found, View) else found
     if key in state.rows or row.dear:
         kept = kept_row(state, found, key, "row", loc, named=True, roomy=True)
-        if row.view or row in state.part_of:
+        if (row.view or row in state.part_of) and not is_array_there(state, row):
             state.shared |= {kept.tensor, *owners(state, row)}
         return part_of(state, kept, row.sizes, loc)
     state.held.append((state.block, len(state.block), row, key))

@@ -26,11 +26,12 @@ from brickwork.frontend.list_forms import CHANGING, made_lists
 from brickwork.frontend.liveness import Liveness, inputs
 from brickwork.frontend.loop_heads import is_iterable
 from brickwork.frontend.row_calls import OF_ROWS
+from brickwork.frontend.shared_names import side_by_side
 from brickwork.frontend.source import SourceFunction
 from brickwork.frontend.stores import root
 from brickwork.frontend.value_methods import NO_VALUES, Values, meant
 from brickwork.language.kept import taken
-from brickwork.language.math import METHODS
+from brickwork.language.math import METHODS, is_pointwise
 
 NUMBER_METHODS = frozenset(
     "size dim numel nelement item tolist stride storage_offset element_size is_contiguous is_floating_point get_device "
@@ -73,6 +74,8 @@ class PythonSplitter(Splitter):
         self._foreign_helpers: dict[tuple[SourceFunction, bool, bool], bool] = {}
         self._effects = {id(node.value) for node in ast.walk(source.node) if isinstance(node, ast.Expr)}
         self.kept = kept_names(source)
+        self._around = 0
+        """How many loops that Python runs are around the statement that is looked at."""
         self._grown: frozenset[str] | None = frozenset()
         """Lists whose methods are compiled; None: all."""
 
@@ -113,8 +116,10 @@ class PythonSplitter(Splitter):
                 self.lifted.add(id(node))
                 self.lifted |= {id(item) for item in ast.walk(node) if isinstance(item, ast.stmt)}
             else:
+                self._around += isinstance(node, ast.For | ast.While)
                 for inner in _bodies(node):
                     self._visit(inner)
+                self._around -= isinstance(node, ast.For | ast.While)
 
     def _is_lifted(self, node: ast.stmt) -> bool:
         self._grown = self._lists_of(node)
@@ -127,14 +132,16 @@ class PythonSplitter(Splitter):
         if foreign or self.computes_whole(node) or _leaves_loop(node):
             return False
         match node:
+            case ast.For() | ast.If() if any(self._rebinds(node, name) for name in self.wanted(node)):
+                return False
             case ast.For():
-                if any(self._rebinds(node, name) for name in self.wanted(node)):
-                    return False
                 captured = self.source.captured
                 return is_iterable(node.iter, captured, self.local) and self.touches_elements(node)
             case ast.Assign(value=ast.List() | ast.ListComp()):
                 return False
             case ast.Assign() if is_element_read(node.value) or self._gives_rows(node.value):
+                return False
+            case ast.Assign() | ast.AnnAssign() | ast.AugAssign() if self._names_row(node):
                 return False
             case ast.Assign() | ast.AugAssign() if self._indexes_by_tensor(node):
                 return False
@@ -144,6 +151,32 @@ class PythonSplitter(Splitter):
                 return node.value is not None and any(self.touches_elements(item) for item in (node.value, *places))
             case ast.While() | ast.If() | ast.Expr() | ast.Assert() | ast.AugAssign():
                 return self.touches_elements(node)
+            case _:
+                return False
+
+    def _names_row(self, node: ast.Assign | ast.AnnAssign | ast.AugAssign) -> bool:
+        """Return whether a statement gives a name a row: what other statements that Python runs need is a tensor."""
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        value = node.value
+        pairs = [] if value is None else [pair for target in targets for pair in side_by_side(target, value)]
+        return any(isinstance(target, ast.Name) and self._is_row_there(found) for target, found in pairs)
+
+    def _is_row_there(self, node: ast.expr) -> bool:
+        """Return whether an expression has axes left, as far as is known."""
+        match node:
+            case ast.Subscript():
+                part = self._around > 0 and self.is_row(node)
+                return has_slice(node) or part or self._is_row_there(node.value)
+            case ast.BinOp(left=one, right=other) | ast.IfExp(body=one, orelse=other):
+                return self._is_row_there(one) or self._is_row_there(other)
+            case ast.UnaryOp(operand=one):
+                return self._is_row_there(one)
+            case ast.Compare():
+                return any(map(self._is_row_there, (node.left, *node.comparators)))
+            case ast.Call():
+                name = intrinsic(resolve(node.func, self.source.captured, self.local)) or ""
+                makes = name.removeprefix("brickwork.") in MADE_ROWS
+                return makes or (is_pointwise(name) and any(map(self._is_row_there, node.args)))
             case _:
                 return False
 
@@ -445,10 +478,7 @@ def _assignments(node: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
     for item in ast.walk(node):
         if isinstance(item, ast.Assign):
             for target in item.targets:
-                if isinstance(target, ast.Tuple) and isinstance(item.value, ast.Tuple):
-                    yield from zip(target.elts, item.value.elts, strict=False)
-                else:
-                    yield target, item.value
+                yield from side_by_side(target, item.value)
 
 
 def _leaves_loop(node: ast.stmt) -> bool:

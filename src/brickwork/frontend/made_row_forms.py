@@ -17,7 +17,7 @@ devices that are not the arguments', and keywords that say more.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from brickwork.frontend.row_forms import is_slice, slices_of
 from brickwork.frontend.syntax import all_nodes
@@ -64,33 +64,6 @@ def has_known_length(name: str, node: ast.Call) -> bool:
         return True
     given = [*node.args, *(item.value for item in node.keywords if item.arg == "size")]
     return not any(isinstance(item, ast.Name) for each in given for item in all_nodes(each))
-
-
-def shares_stored_rows(function: ast.FunctionDef, makes: Callable[[ast.Call], bool]) -> bool:
-    """Return whether another name stands for a row that a loop makes, and one of both is stored into."""
-    loops = (node for node in all_nodes(function) if isinstance(node, ast.For | ast.While))
-    assigns = [node for loop in loops for node in all_nodes(loop) if isinstance(node, ast.Assign)]
-    pairs = [each for node in assigns for target in node.targets for each in _side_by_side(target, node.value)]
-    made = {
-        one.id for one, value in pairs if isinstance(one, ast.Name) and isinstance(value, ast.Call) and makes(value)
-    }
-    linked = {
-        name.id
-        for one, other in pairs
-        if isinstance(one, ast.Name) and isinstance(other, ast.Name) and {one.id, other.id} & made
-        for name in (one, other)
-    }
-    return any(
-        isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and ast.unparse(node.value) in linked
-        for node in all_nodes(function)
-    )
-
-
-def _side_by_side(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
-    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
-        yield from zip(target.elts, value.elts, strict=False)
-    else:
-        yield target, value
 
 
 def varying_names(function: ast.FunctionDef) -> frozenset[str]:

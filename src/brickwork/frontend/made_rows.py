@@ -18,7 +18,7 @@ from brickwork.frontend.evaluation_order import array_key
 from brickwork.frontend.indexing import numeric, scalar
 from brickwork.frontend.lowering_state import State, describe
 from brickwork.frontend.merging import merge
-from brickwork.frontend.row_arrays import Filling, nest, part_of
+from brickwork.frontend.row_arrays import Filling, nest, note_copy, part_of
 from brickwork.frontend.rows import as_row
 from brickwork.frontend.rules import error, unsupported
 from brickwork.frontend.typing import ElementType, Items, Operand, Record, Row, Value, View
@@ -283,6 +283,8 @@ def _in_array(
             array.store(sizes, (*indices[:at], place, *indices[at + 1 :]), row.item(indices))
 
         nest(state, row.sizes, store, loc)
+        if row is rows[0]:
+            note_copy(state, array.made, None, loc)
     return part_of(state, View(array.made), sizes, loc)
 
 

@@ -66,6 +66,10 @@ INSTEAD: dict[str, str] = {
 """Advice where a parameter is annotated as one of these."""
 
 
+_OFTEN_NONE: frozenset[Kind] = frozenset({"tensor", "int", "float", "bool"})
+"""What a parameter that is None by default may be annotated as without `Optional`, as was long written."""
+
+
 class NoDefault:
     """Stands for the default of a parameter that has none."""
 
@@ -156,6 +160,7 @@ def _declarations(source: SourceFunction, wrong: list[Diagnostic]) -> Iterator[P
         default = signature.parameters[item.arg].default
         if default is inspect.Parameter.empty:
             default = NO_DEFAULT
+        optional = optional or (default is None and kind in _OFTEN_NONE)
         fault = _wrong_default(item.arg, kind, default, optional=optional)
         if fault is not None:
             wrong.append(_wrong(fault[0], loc, fault[1]))

@@ -274,9 +274,16 @@ def _note_source(state: State, array: RowArray, found: Row | View) -> None:
     `copied_rows.py` tells of tensors that are stored into while the array is a copy of them.
     """
     row = whole_row(found) if isinstance(found, View) else found
+    if is_array_there(state, row):
+        return
     if row.view or row in state.part_of or _names(state, row):
         others = owners(state, row) - {array.tensor}
         state.shared |= {array.tensor, *others} if others or not row.view else others
+
+
+def is_array_there(state: State, row: Row) -> bool:
+    """Return whether a row is all of an array: `copied_rows.py` follows which names stand for it."""
+    return row.view and row.reads[0].tensor in state.kept_arrays and is_all(row.reads[0]) and not row.reads[0].anywhere
 
 
 def part_of(state: State, view: View, sizes: tuple[Expression, ...], loc: Location) -> Row:

@@ -29,6 +29,7 @@ from brickwork.frontend.environment import (
     resolve,
 )
 from brickwork.frontend.match_statements import Matches
+from brickwork.frontend.named_heads import name_heads
 from brickwork.frontend.names_apart import tell_names_apart
 from brickwork.frontend.rules import error
 from brickwork.frontend.spelled_calls import spell_calls
@@ -131,7 +132,9 @@ def parse(function: Callable[..., object], *, lambdas: bool = False) -> SourceFu
     without_parameters(found, bound_values(function))
     Unshadowed(found).visit(found)
     called = spell_calls(found, partial(capture, function, found), local_names(found))
-    Listed(found, _builtin(function, found)).visit(found)
+    builtin = _builtin(function, found)
+    name_heads(found, builtin)
+    Listed(found, builtin).visit(found)
     if any(isinstance(item, ast.Match) for item in all_nodes(found)):
         Matches(found).visit(found)
     tell_names_apart(ast.fix_missing_locations(found))
