@@ -44,7 +44,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import accesses_in, assigned_symbols, blocks_in, read_symbols, rewrite, statements, walk
-from brickwork.legality import legality
+from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 
 PROMOTED_NUMBERS = 2_000_000
@@ -187,6 +187,8 @@ class _Promoter:
             if conditions is None:
                 if self.refused is None or (loop.index, store.access) in self.refused:
                     continue
+                if stores_without(loop.body, tensor, numbers):
+                    continue
                 self.taken[loop.index, store.access] = numbers
                 conditions = ()
             symbol = Symbol(tensor.name, next(self.numbers), value_dtype(tensor.type.dtype))
@@ -310,6 +312,19 @@ def is_idle_unless_reached(block: Block, numbers: frozenset[int], live: frozense
     if others.changes or seen or others.fails or others.leaves:
         return False
     return all(is_idle_unless_reached(inner, numbers, live) for part in parts for inner in blocks_in(part))
+
+
+@hazard
+def stores_without(block: Block, tensor: Tensor, numbers: frozenset[int]) -> bool:
+    """Whether other elements of a tensor may be stored where none of some accesses is reached.
+
+    The element of these is read before, and stored behind, whether any is: one that another store changes is not kept.
+    """
+    plain = [statement for statement in block if not isinstance(statement, For | If | While)]
+    if reads(tuple(plain), numbers) and not effects(block).leaves:
+        return False
+    stored = any(isinstance(each, Store) and each.tensor == tensor and each.access not in numbers for each in plain)
+    return stored or any(stores_without(inner, tensor, numbers) for each in block for inner in blocks_in(each))
 
 
 def conditional(conditions: Sequence[Expression], *block: Statement) -> Statement:

@@ -122,7 +122,47 @@ def in_range_of_data(x: Tensor, y: Tensor, e: Tensor) -> None:
                 y[p] += x[k]
 
 
+def stored_in_other_iterations(x: Tensor, y: Tensor, e: Tensor) -> None:
+    for t in range(4):
+        for k in range(3):
+            if t % 2 == 0:
+                y[3 - k] = x[k] * (t + 1)
+            else:
+                y[t] += x[k]
+
+
+def stored_in_an_inner_loop(x: Tensor, y: Tensor, e: Tensor) -> None:
+    for t in range(4):
+        for k in range(2):
+            if t % 2 == 0:
+                for q in range(3):
+                    y[3 - q] = x[q + k] * (t + 1)
+            else:
+                y[t] += x[k]
+
+
+def stored_with_it(x: Tensor, y: Tensor, e: Tensor) -> None:
+    for t in range(3):
+        for k in range(3):
+            if x[k] > 0:
+                y[t] += x[k]
+                y[3] = x[t]
+
+
+def stored_before_it_is_left_out(x: Tensor, y: Tensor, e: Tensor) -> None:
+    for t in range(3):
+        for k in range(3):
+            if x[k] > 0:
+                y[3] = x[t]
+                if k > t:
+                    continue
+                y[t] += x[k]
+
+
 PROGRAMS = [
+    (stored_in_other_iterations, False),
+    (stored_in_an_inner_loop, False),
+    (stored_before_it_is_left_out, False),
     (window, True),
     (left_out, True),
     (none_at_all, True),
@@ -169,6 +209,15 @@ def test_one_of_two():
     inner = [*loops_of(found).values()][-1]
     assert [node.tensor.name for node in statements(inner) if isinstance(node, Store)] == ["z"]
     same(both, *arguments)
+
+
+def test_an_element_that_others_are_stored_with():
+    """Where both are stored under one condition, the other store is that of another element for sure."""
+    kernel = kernel_of(stored_with_it, X, Y, E)
+    found = promote_under_conditions(kernel, apart_in(lambda: analyse(kernel)), promote(kernel))
+    inner = [*loops_of(found).values()][-1]
+    assert sum(isinstance(node, Store) for node in walk(inner)) == 1
+    same(stored_with_it, X, Y, E)
 
 
 def test_an_element_that_does_not_exist():
