@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache, reduce
-from itertools import count
 from typing import TypeAlias
 
 from brickwork.analysis.analyse import analyse
@@ -48,7 +47,7 @@ from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 
 PROMOTED_NUMBERS = 2_000_000
-"""Numbers of the variables made in here start from this."""
+"""The number of a variable for an element is this, and that of the access that stores it: no other kernel has it."""
 
 
 _Taken: TypeAlias = Mapping[tuple[Symbol, int], frozenset[int]]
@@ -71,7 +70,7 @@ def promote(
     """
     if kernel.may_alias:
         return kernel
-    promoter = _Promoter(numbers or count(PROMOTED_NUMBERS), apart, live_after_loops(kernel.body), only=only)
+    promoter = _Promoter(numbers, apart, live_after_loops(kernel.body), only=only)
     return replace(kernel, body=tuple(promoter.block(kernel.body)))
 
 
@@ -84,7 +83,7 @@ def promote_under_conditions(kernel: Kernel, apart: Apart, plain: Kernel) -> Ker
     """
     refused: frozenset[tuple[Symbol, int]] = frozenset()
     for _ in statements(kernel.body):
-        promoter = _Promoter(count(PROMOTED_NUMBERS), apart, live_after_loops(kernel.body), refused)
+        promoter = _Promoter(None, apart, live_after_loops(kernel.body), refused)
         found = replace(kernel, body=tuple(promoter.block(kernel.body)))
         if not promoter.taken:
             return plain
@@ -140,12 +139,12 @@ def apart_in(analysis_of: Callable[[], Analysis]) -> Apart:
 
 @dataclass(frozen=True, slots=True)
 class _Promoter:
-    """Promotes in one kernel; `numbers` yields numbers for new variables, `live` are those read after each loop.
+    """Promotes in one kernel; `numbers`, if given, are for new variables, `live` are those read after each loop.
 
     If some are `refused`, elements are promoted under any conditions but those, by the loop and the store, and noted.
     """
 
-    numbers: Iterator[int]
+    numbers: Iterator[int] | None
     apart: Apart | None
     live: Mapping[Symbol, frozenset[Symbol]]
     refused: frozenset[tuple[Symbol, int]] | None = None
@@ -191,7 +190,8 @@ class _Promoter:
                     continue
                 self.taken[loop.index, store.access] = numbers
                 conditions = ()
-            symbol = Symbol(tensor.name, next(self.numbers), value_dtype(tensor.type.dtype))
+            number = PROMOTED_NUMBERS + store.access if self.numbers is None else next(self.numbers)
+            symbol = Symbol(tensor.name, number, value_dtype(tensor.type.dtype))
             first: Statement = Assign(symbol=symbol, value=load, loc=load.loc)
             last: Statement = replace(store, value=Read(symbol=symbol, loc=store.loc))
             if is_idle_unless_reached((written,), numbers, self.live.get(loop.index, NONE)):

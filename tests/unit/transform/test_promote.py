@@ -12,7 +12,7 @@ from brickwork.analysis.scalars import live_after_loops
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.interpret import Memory, run_program
-from brickwork.ir.nodes import Cast, Kernel, Launch, Load, Node, Program, Store
+from brickwork.ir.nodes import Assign, Cast, Kernel, Launch, Load, Node, Program, Store
 from brickwork.ir.walk import rewrite, walk
 from brickwork.transform.promote import is_idle_unless_reached, promote, reached
 from support.lowering import Nested, memory, nested, program_of
@@ -310,3 +310,25 @@ def test_an_element_that_a_nest_accumulates_into(a: list[list[float]]) -> None:
 def test_no_element_is_touched_where_an_inner_loop_is_empty() -> None:
     empty: list[list[float]] = [[], []]
     assert after(promote, empty, [0.0]) == [0.0]
+
+
+def two_sums(a: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            y[i] += a[i, j]
+    counts = torch.zeros(a.shape[0], dtype=torch.int64)
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            counts[i] += j
+    return counts
+
+
+def test_variables_of_two_kernels_have_numbers_of_their_own() -> None:
+    """A program is written and read as text, in which a number says what variable is meant."""
+    kernels = [
+        node.kernel for node in walk(program_of(two_sums, memory([[0.0]]), memory([0.0]))) if isinstance(node, Launch)
+    ]
+    promoted = [promote(kernel) for kernel in kernels]
+    made = [node.symbol for kernel in promoted for node in walk(kernel.body) if isinstance(node, Assign)]
+    assert {symbol.name for symbol in made} == {"y", "counts"}
+    assert len({symbol.number for symbol in made}) == len({*made}) == 2
