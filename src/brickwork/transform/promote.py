@@ -150,6 +150,7 @@ class _Promoter:
     refused: frozenset[tuple[Symbol, int]] | None = None
     only: Callable[[For, Tensor], bool] | None = None
     taken: dict[tuple[Symbol, int], frozenset[int]] = field(default_factory=dict[tuple[Symbol, int], frozenset[int]])
+    made: set[Symbol] = field(default_factory=set[Symbol])
 
     def block(self, block: Block) -> Iterator[Statement]:
         """Yield the statements of a block with accumulated elements in variables."""
@@ -194,17 +195,23 @@ class _Promoter:
             symbol = Symbol(tensor.name, number, value_dtype(tensor.type.dtype))
             first: Statement = Assign(symbol=symbol, value=load, loc=load.loc)
             last: Statement = replace(store, value=Read(symbol=symbol, loc=store.loc))
-            if is_idle_unless_reached((written,), numbers, self.live.get(loop.index, NONE)):
+            if is_idle_unless_reached((written,), numbers, self.read_after(loop)):
                 runs.update(dict.fromkeys(conditions))
             elif conditions:
                 before.append(replace(first, value=build.constant(0, symbol.dtype)))
                 first, last = conditional(conditions, first), conditional(conditions, last)
             before.append(first)
             after.append(last)
+            self.made.add(symbol)
             loop = _replace(loop, numbers, symbol)
         loop = replace(loop, body=tuple(self.block(loop.body)))
         whole: Block = (*before, loop, *after)
         yield from (conditional(tuple(runs), *whole),) if runs else whole
+
+    @legality
+    def read_after(self, loop: For) -> frozenset[Symbol]:
+        """Return the variables that may be read after a loop: those of elements are stored behind a loop around it."""
+        return self.live.get(loop.index, NONE) | self.made
 
     @legality
     def accumulator(

@@ -224,3 +224,18 @@ def test_an_element_that_does_not_exist():
     """What is out of range fails where it is updated, and only there."""
     same(in_range_by_the_condition, X, memory([0.5] * 3), E)
     same(none_at_all, X, memory([0.5] * 3), E)
+
+
+def test_a_loop_that_adds_to_a_variable_for_another_element_runs():
+    """It does something where the condition does not hold: the variable is stored behind the loop around it."""
+
+    def beside(x: Tensor, y: Tensor, z: Tensor, n: int) -> None:
+        for i in range(3):
+            for k in range(3):
+                for j in range(3):
+                    z[i] += x[j]
+                    if n > 0:
+                        y[k] += x[j]
+
+    for n in (0, 1):
+        assert same(beside, X, memory([1.0] * 3), memory([2.0] * 3), n)[2] != [2.0] * 3
