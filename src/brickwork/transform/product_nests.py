@@ -47,7 +47,7 @@ from brickwork.ir.nodes import (
     Symbol,
     Tensor,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, substitute, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements, substitute, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
@@ -64,9 +64,10 @@ from brickwork.transform.nests_apart import (
     in_branches,
     launches,
     stands_alone,
+    with_each,
     worth_tiles,
 )
-from brickwork.transform.scratch import Names, copied
+from brickwork.transform.scratch import Names, copied, names_of
 from brickwork.transform.whole_ranges import (
     chain,
     directly,
@@ -144,6 +145,33 @@ def _perfect(
     return Apart(nests, (), tuple(worth)) if worth else None
 
 
+def with_whole_nests(program: Program) -> Program:
+    """Return a program without ranges that are cut into blocks, as it is derived: of partial sums just the terms.
+
+    Nests that ask for a condition stay.
+    """
+    positive, names = _never_negative_zero(program), names_of(program)
+
+    def of_launch(launch: Launch) -> Changed:
+        kernel = launch.kernel
+        analysed, live = cache(lambda: analyse(kernel)), live_after_loops(kernel.body)
+
+        def visit(statement: Statement) -> Block:
+            if not isinstance(statement, For) or not stands_alone(statement, live[statement.index]):
+                return (statement,)
+            asked, found = list[Expression](), _product_nest((statement,), {})
+            if found is not None and found.store.tensor in positive and not found.filled:
+                whole = found.whole(names, asked)
+                return (statement,) if asked or whole is found else (whole.nest(),)
+            joined = _joined(statement, kernel, analysed, names)
+            return (statement,) if joined is None or joined[1] else joined[0]
+
+        body = in_branches(kernel.body, visit)
+        return (replace(launch, kernel=with_body(kernel, body, kernel.facts)),), {}
+
+    return with_each(program, of_launch)[0]
+
+
 def _unblocked(
     statement: Statement,
     kernel: Kernel,
@@ -154,23 +182,9 @@ def _unblocked(
     """Return a nest whose ranges are whole, if its sums are worth tiles then; None if none is cut into blocks."""
     if not isinstance(statement, For) or not stands_alone(statement, live[statement.index]):
         return None
-
-    asked: list[Expression] = []
-
-    def visit(inner: Statement) -> Block:
-        return (with_whole_ranges(directly(inner), names, asked, follows) if isinstance(inner, For) else inner,)
-
-    (nest,) = rewrite_statements((statement,), visit)
-    if not isinstance(nest, For):
+    if (joined := _joined(statement, kernel, analysed, names)) is None:
         return None
-    more: list[Expression] = []
-    apart = with_whole_ranges(nest, names, more, in_any_order)
-    if apart is not nest and not _have_no_order([*chain(directly(statement)), *chain(nest)], analysed()):
-        apart, more = nest, []
-    if apart == statement:
-        return None
-    found = canonical_kernel(with_body(kernel, (apart,), kernel.facts), names).body
-    found = tuple(map(without_ends, found))
+    found, asked = joined
     place, body = Place((), Ranges(frozenset(kernel.scalars) - assigned_symbols(kernel.body))), found
     while len(body) == 1 and isinstance(body[0], For | If):
         match body[0]:
@@ -183,7 +197,32 @@ def _unblocked(
     at = next((at for at, item in enumerate(body) if may_sum(item)), None)
     ahead = [item for item in body[:at] if isinstance(item, Assign)]
     worth = None if at is None or len(ahead) < at else worth_tiles(ahead, body[at], place)
-    return None if worth is None else Apart(tuple(copied(item, names) for item in found), (), (*worth, *asked, *more))
+    return None if worth is None else Apart(tuple(copied(item, names) for item in found), (), (*worth, *asked))
+
+
+def _joined(
+    statement: For, kernel: Kernel, analysed: Callable[[], Analysis], names: Names
+) -> tuple[Block, list[Expression]] | None:
+    """Return a nest whose ranges are whole, and what must hold for it; None if none is cut into blocks."""
+    asked, more = list[Expression](), list[Expression]()
+
+    def visit(inner: Statement) -> Block:
+        return (with_whole_ranges(directly(inner), names, asked, follows) if isinstance(inner, For) else inner,)
+
+    (nest,) = rewrite_statements((statement,), visit)
+    if not isinstance(nest, For):
+        return None
+    apart = with_whole_ranges(nest, names, more, in_any_order)
+    if apart is not nest and not _have_no_order([*chain(directly(statement)), *chain(nest)], analysed()):
+        apart, more = nest, []
+    if _loops_of(apart) == _loops_of(statement):
+        return None
+    found = canonical_kernel(with_body(kernel, (apart,), kernel.facts), names).body
+    return tuple(map(without_ends, found)), [*asked, *more]
+
+
+def _loops_of(nest: For) -> int:
+    return sum(isinstance(node, For) for node in statements(nest))
 
 
 @legality

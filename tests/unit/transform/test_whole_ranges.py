@@ -10,12 +10,13 @@ from unittest.mock import patch
 import pytest
 import torch
 
+from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import Assign, For, Kernel, Launch, Select, Store
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import statements, walk
 from brickwork.transform import nests_apart
 from brickwork.transform.canonical.form import canonical
-from brickwork.transform.product_nests import APART, with_product_nests
+from brickwork.transform.product_nests import APART, with_product_nests, with_whole_nests
 from brickwork.transform.scratch import names_of
 from brickwork.transform.whole_ranges import (
     directly,
@@ -25,7 +26,7 @@ from brickwork.transform.whole_ranges import (
     with_whole_ranges,
     without_ends,
 )
-from support.lowering import argument_type, numbers
+from support.lowering import argument_type, memory, nested, numbers
 from support.scheduling import GPU, same
 from support.shared import define, lower
 
@@ -272,6 +273,42 @@ def test_other_loops_stay(function: Callable[..., object]) -> None:
     own = depth(kernel_of(function, A, B, C))
     assert all(depth(kernel) == own for kernel in products(function, A, B, C))
     same(function, A, B, C)
+
+
+def made(a: Tensor, b: Tensor) -> Tensor:
+    c = torch.zeros(a.shape[0], b.shape[1])
+    for i0 in range(0, a.shape[0], 4):
+        for k0 in range(0, a.shape[1], 3):
+            for i in range(i0, min(i0 + 4, a.shape[0])):
+                for j in range(b.shape[1]):
+                    s = 0.0
+                    for k in range(k0, min(k0 + 3, a.shape[1])):
+                        s += a[i, k] * b[k, j]
+                    c[i, j] += s
+    return c
+
+
+def derived(function: Callable[..., object], *arguments: object) -> tuple[int, int]:
+    """Return how many loops a program has, and how many where it is derived, which computes the same."""
+    program = canonical(lower(define(function), Signature(tuple(map(argument_type, arguments)))))
+    whole = with_whole_nests(program)
+    results: list[str] = []
+    for each in (program, whole):
+        mine = [memory(nested(item)) for item in arguments]
+        results.append(repr([[*item.data] for item in (*run_program(each, mine), *mine)]))
+    assert results[0] == results[1]
+    counts = [sum(isinstance(node, For) for node in walk(each.body)) for each in (program, whole)]
+    return counts[0], counts[1]
+
+
+def test_what_is_derived_has_whole_ranges() -> None:
+    assert derived(made, A, B) == (5, 3)
+    assert derived(stored, A, B, C) == (6, 3)
+    assert derived(asked_ends, A, B, C) == (5, 3)
+    assert derived(all_three, A, B, C) == (6, 6), "an element of -0.0 stays what it is"
+    assert derived(full_blocks, A, B, C) == (6, 6), "the host would have to be asked"
+    assert derived(rows_before_are_read, A, B, C) == (5, 5)
+    assert derived(two_rows_an_element, A, B, C) == (4, 4)
 
 
 def places(a: Tensor, b: Tensor, c: Tensor) -> None:

@@ -90,6 +90,7 @@ from brickwork.transform.derivation import Backward
 from brickwork.transform.free_variables import with_body
 from brickwork.transform.preconditions import preconditions_of, strictest
 from brickwork.transform.privatise import owned
+from brickwork.transform.product_nests import with_whole_nests
 from brickwork.transform.scratch import Names, names_of
 from brickwork.transform.tensors import sizes_of
 from brickwork.transform.unguarded_analysis import unguarded_analysis
@@ -115,7 +116,7 @@ def backward(program: Program, derivation: Backward, signature: Signature) -> Pr
 
     It adds to elements where contributions arise: that is the form to derive again.
     """
-    program = canonical(program)
+    program = with_whole_nests(canonical(program))
     derived, lost = _derived(program, derivation, signature, reached=False)
     if lost:
         derived, lost = _derived(program, derivation, signature, reached=True)
