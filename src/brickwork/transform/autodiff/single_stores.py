@@ -5,14 +5,22 @@
     for j in range(n): a[j] = a[j] + s * v[j]  ->      r[j] = g[j] * c + s * v[j]
     for i in range(m): r[i] = a[i]
 
-What the loops before add is computed again in the last one. That is for grids: processors have the elements in their
+What the loops before add is computed again in the last one. What branches of an iteration add to an element of its own
+is added up in a variable, and stored after them: then all elements are stored, and need not be filled.
+
+    if x[i] > 0: r[i] = r[i] + g[i]                s = 0.0
+    else: r[i] = r[i] + g[i] * a           ->      if x[i] > 0: s = s + g[i]
+                                                   else: s = s + g[i] * a
+                                                   r[i] = s
+
+That is for grids: processors have the elements in their
 caches. Invariant: each element gets the terms that it had, in the same order, and is rounded once.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from brickwork.ir import build
@@ -24,6 +32,7 @@ from brickwork.ir.nodes import (
     Block,
     Expression,
     For,
+    If,
     Kernel,
     Launch,
     Load,
@@ -37,7 +46,16 @@ from brickwork.ir.nodes import (
     Symbol,
     Tensor,
 )
-from brickwork.ir.walk import accesses_in, assigned_symbols, read_symbols, rewrite, substitute, walk, with_blocks
+from brickwork.ir.walk import (
+    accesses_in,
+    assigned_symbols,
+    read_symbols,
+    rewrite,
+    rewrite_statements,
+    substitute,
+    walk,
+    with_blocks,
+)
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.autodiff.adjoints import updates
@@ -110,7 +128,12 @@ class _Joiner:
     def statement(self, statement: Statement, around: tuple[Symbol, ...]) -> Statement:
         """Return a statement of the nest, in loops over `around`."""
         inside = (*around, statement.index) if isinstance(statement, For) else around
-        return with_blocks(statement, lambda block: self.block(block, inside))
+        statement = with_blocks(statement, lambda block: self.block(block, inside))
+        if isinstance(statement, For):
+            for tensor in sorted(self.zero & effects(statement.body).stores, key=lambda each: each.number):
+                if (update := self.update_in_branches(tensor, statement.body, inside)) is not None:
+                    statement = replace(statement, body=self.added_up(statement.body, update))
+        return statement
 
     def block(self, block: Block, around: tuple[Symbol, ...]) -> Block:
         """Return a block with its loops after one another joined."""
@@ -119,6 +142,35 @@ class _Joiner:
             if self.is_whole(tensor, chain):
                 block = self.joined(block, chain, around)
         return block
+
+    @legality
+    def update_in_branches(self, tensor: Tensor, block: Block, around: tuple[Symbol, ...]) -> Store | None:
+        """Return one of the updates of a zero element in branches of a block that no other iteration comes to."""
+        stores = [node for node in _in_branches(block) if isinstance(node, Store) and node.tensor == tensor]
+        if not stores or any(node in stores for node in block):
+            return None
+        indices = stores[0].indices
+        own = [item.symbol for item in indices if isinstance(item, Read)]
+        if {*own} != {*around} or len(own) != len(indices):
+            return None
+        alike = all(node.indices == indices and node.combine is None and updates(node) for node in stores)
+        touched = sum(node.tensor == tensor for node in accesses_in(self.root))
+        return stores[0] if alike and touched == 2 * len(stores) else None
+
+    def added_up(self, block: Block, update: Store) -> Block:
+        """Return a block that adds up in a variable what its branches add to an element, and stores it then."""
+        total = self.names.symbol(f"{update.tensor.name}_total", update.value.dtype)
+        value = build.read(total)
+
+        def change(statement: Statement) -> Block:
+            if not isinstance(statement, Store) or statement.tensor != update.tensor:
+                return (statement,)
+            added = _after(statement.value, update.tensor, value)
+            return (Assign(symbol=total, value=added, loc=statement.loc),)
+
+        start = Assign(symbol=total, value=build.constant(0.0, total.dtype), loc=update.loc)
+        store = replace(update, value=value, access=next(self.names.accesses))
+        return (start, *rewrite_statements(block, change), store)
 
     @legality
     def is_whole(self, tensor: Tensor, chain: Sequence[_Addition]) -> bool:
@@ -222,6 +274,14 @@ def _is_chain(chain: Sequence[_Addition]) -> bool:
         if not same or not bounds or not adds or item.store.combine is not None:
             return False
     return len({item.number for item in chain}) == len(chain)
+
+
+def _in_branches(block: Block) -> Iterator[Statement]:
+    """Yield the statements of a block, and of the branches in it."""
+    for statement in block:
+        yield statement
+        if isinstance(statement, If):
+            yield from _in_branches((*statement.then, *statement.otherwise))
 
 
 def _after(value: Expression, tensor: Tensor, before: Expression) -> Expression:

@@ -314,6 +314,80 @@ def test_additions_stay_where_an_earlier_nest_has_stored():
     assert stores(changed(program(rows(PLAIN), rows(FIRST, SECOND), results=(A,))), A) == 3
 
 
+def either(j: Symbol, *more: Statement, where: tuple = ()) -> Statement:
+    """Return branches that both add to the element of a column."""
+    where = where or (I, j)
+    large = op("lt", build.constant(6.0, FLOAT32), load(X, I, j))
+    inner = when(op("lt", j, 2), (add(A, where, load(G, I, j)),))
+    return when(large, (add(A, where, load(X, I, j)), *more), (inner, add(A, where, ONE)))
+
+
+def test_what_branches_add_to_an_element_is_stored_after_them():
+    found = changed(program(rows(columns(either)), results=(A,)))
+    (store_,) = [node for node in walk(found.body) if isinstance(node, Store) and node.tensor == A]
+    inner = next(node for node in walk(found.body) if isinstance(node, For) and store_ in node.body)
+    assert inner.body[-1] is store_
+    assert not any(isinstance(node, Load) and node.tensor == A for node in walk(found.body))
+
+
+def test_what_else_branches_store_stays_there():
+    found = changed(program(rows(columns(lambda j: either(j, store(B, (I, j), load(X, I, j))))), results=(A,)))
+    assert (stores(found, A), stores(found, B)) == (1, 1)
+
+
+def again(j: Symbol) -> For:
+    return loop(symbol("again"), 0, 2, either(j))
+
+
+AS_THEY_ARE: dict[str, tuple[tuple[Statement, ...], Expression | None]] = {
+    "an iteration around comes to an element again": ((loop(symbol("again"), 0, 2, rows(columns(either))),), ZERO),
+    "a loop in it comes to an element again": ((rows(columns(again)),), ZERO),
+    "elements say which is added to": (
+        (rows(columns(lambda j: either(j, where=(I, load(P, j))))),),
+        ZERO,
+    ),
+    "the place is another one": (
+        (rows(columns(lambda j: either(j, where=(I, op("sub", op("sub", extent(X, 1), 1), j))))),),
+        ZERO,
+    ),
+    "an addition is one step": (
+        (rows(columns(lambda j: either(j, replace(store(A, (I, j), ONE), combine=OPERATORS["add"])))),),
+        ZERO,
+    ),
+    "an addition is one step, and doubles": (
+        (rows(columns(lambda j: either(j, replace(add(A, (I, j), ONE), combine=OPERATORS["add"])))),),
+        ZERO,
+    ),
+    "a branch stores what another element is": (
+        (rows(columns(lambda j: either(j, store(A, (I, j), op("add", load(A, I, 0), ONE))))),),
+        ZERO,
+    ),
+    "a part of the place is computed": (
+        (rows(either(I, where=(I, op("sub", 2, I)))),),
+        ZERO,
+    ),
+    "a branch stores": ((rows(columns(lambda j: either(j, store(A, (I, j), ONE)))),), ZERO),
+    "a branch reads it": (
+        (rows(columns(lambda j: either(j, store(B, (I, j), load(A, I, j))))),),
+        ZERO,
+    ),
+    "elements hold something": ((rows(columns(either)),), ONE),
+    "an earlier nest has stored": ((rows(PLAIN), rows(columns(either))), ZERO),
+    "a branch adds to its neighbour": ((rows(columns(lambda j: either(j, add(A, (j, I), ONE)), stop=2)),), ZERO),
+    "it is added to before, too": (
+        (rows(columns(plus(lambda j: load(X, I, j)), either)),),
+        ZERO,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", AS_THEY_ARE)
+def test_what_branches_add_stays_where(name: str):
+    nests, fill = AS_THEY_ARE[name]
+    given = program(*nests, fill=fill, results=(A,))
+    assert stores(changed(given), A) == stores(given, A)
+
+
 ONCE = rows(PLAIN)
 SIZES = (extent(A, 0), extent(A, 1))
 KEPT: dict[str, Program] = {
