@@ -147,7 +147,7 @@ class _Joiner:
     def update_in_branches(self, tensor: Tensor, block: Block, around: tuple[Symbol, ...]) -> Store | None:
         """Return one of the updates of a zero element in branches of a block that no other iteration comes to."""
         stores = [node for node in _in_branches(block) if isinstance(node, Store) and node.tensor == tensor]
-        if not stores or any(node in stores for node in block):
+        if not stores or any(node in stores for node in block) or effects(block).leaves:
             return None
         indices = stores[0].indices
         own = [item.symbol for item in indices if isinstance(item, Read)]
