@@ -6,7 +6,8 @@
     for i in range(m): r[i] = a[i]
 
 What the loops before add is computed again in the last one. What branches of an iteration add to an element of its own
-is added up in a variable, and stored after them: then all elements are stored, and need not be filled.
+is added up in a variable, and stored after them: then all elements are stored, and need not be filled. That is where
+each iteration surely has an element: a branch may be taken only where there is one.
 
     if x[i] > 0: r[i] = r[i] + g[i]                s = 0.0
     else: r[i] = r[i] + g[i] * a           ->      if x[i] > 0: s = s + g[i]
@@ -30,6 +31,7 @@ from brickwork.ir.nodes import (
     Allocate,
     Assign,
     Block,
+    Constant,
     Expression,
     For,
     If,
@@ -63,7 +65,7 @@ from brickwork.transform.autodiff.slices import ends_early
 from brickwork.transform.canonical.dead import without_dead
 from brickwork.transform.free_variables import with_body
 from brickwork.transform.scratch import Names
-from brickwork.transform.tensors import renamed
+from brickwork.transform.tensors import renamed, sizes_of
 
 
 def store_once(program: Program, zero: Mapping[Tensor, Allocate], names: Names) -> Program:
@@ -72,7 +74,7 @@ def store_once(program: Program, zero: Mapping[Tensor, Allocate], names: Names) 
     The tensors in `zero` are filled with zeros before its first kernel, and not changed until then.
     """
     if program.device != "cpu":
-        program = _joined_program(program, frozenset(zero), names)
+        program = _joined_program(program, zero, names)
     for statement in program.body:
         if isinstance(statement, Launch) and not statement.kernel.may_alias:
             for nest in statement.kernel.body:
@@ -83,25 +85,26 @@ def store_once(program: Program, zero: Mapping[Tensor, Allocate], names: Names) 
 # ---------------------------------------------------------------- additions of loops after one another
 
 
-def _joined_program(program: Program, zero: frozenset[Tensor], names: Names) -> Program:
+def _joined_program(program: Program, zero: Mapping[Tensor, Allocate], names: Names) -> Program:
     """Return the program with the additions to an element made by the last loop that adds to it."""
     body: list[Statement] = []
     for statement in program.body:
         if isinstance(statement, Launch) and not statement.kernel.may_alias:
             body.append(replace(statement, kernel=_joined_kernel(statement.kernel, zero, names)))
-            zero = frozenset[Tensor]()
+            zero = {}
         else:
             body.append(statement)
     return replace(program, body=tuple(body))
 
 
-def _joined_kernel(kernel: Kernel, zero: frozenset[Tensor], names: Names) -> Kernel:
+def _joined_kernel(kernel: Kernel, zero: Mapping[Tensor, Allocate], names: Names) -> Kernel:
     """Return a kernel with the additions of its nests joined."""
     changed: list[Statement] = []
     for nest in kernel.body:
         is_nest = isinstance(nest, For) and not ends_early(nest)
         changed.append(_Joiner(nest, zero, names).statement(nest, ()) if is_nest else nest)
-        zero -= effects(nest).changes
+        touched = effects(nest).changes
+        zero = {tensor: made for tensor, made in zero.items() if tensor not in touched}
     if tuple(changed) == kernel.body:
         return kernel
     return with_body(kernel, without_dead(tuple(changed), effects(changed).stores), kernel.facts)
@@ -122,7 +125,7 @@ class _Joiner:
     """Joins the additions in a nest. `zero` are the tensors that hold zeros before it."""
 
     root: Statement
-    zero: frozenset[Tensor]
+    zero: Mapping[Tensor, Allocate]
     names: Names
 
     def statement(self, statement: Statement, around: tuple[Symbol, ...]) -> Statement:
@@ -130,7 +133,7 @@ class _Joiner:
         inside = (*around, statement.index) if isinstance(statement, For) else around
         statement = with_blocks(statement, lambda block: self.block(block, inside))
         if isinstance(statement, For):
-            for tensor in sorted(self.zero & effects(statement.body).stores, key=lambda each: each.number):
+            for tensor in sorted(self.zero.keys() & effects(statement.body).stores, key=lambda each: each.number):
                 if (update := self.update_in_branches(tensor, statement.body, inside)) is not None:
                     statement = replace(statement, body=self.added_up(statement.body, update))
         return statement
@@ -155,7 +158,21 @@ class _Joiner:
             return None
         alike = all(node.indices == indices and node.combine is None and updates(node) for node in stores)
         touched = sum(node.tensor == tensor for node in accesses_in(self.root))
-        return stores[0] if alike and touched == 2 * len(stores) else None
+        if not alike or touched != 2 * len(stores):
+            return None
+        return stores[0] if self.is_there(self.zero[tensor].sizes, block, stores[0]) else None
+
+    @legality
+    def is_there(self, sizes: tuple[Expression, ...], block: Block, update: Store) -> bool:
+        """Whether each iteration has an element of such sizes: loops end there, or it touches one that is as large."""
+        loops = {build.read(node.index): node for node in walk(self.root) if isinstance(node, For)}
+        around = [loops[index] for index in update.indices if index in loops]
+        first = [isinstance(loop.start, Constant) and loop.start.value >= 0 for loop in around]
+        if all(first) and tuple(loop.stop for loop in around) == sizes:
+            return True
+        always = [node.condition if isinstance(node, If) else node for node in block]
+        found = accesses_in([node for node in always if isinstance(node, Assign | Store | Expression)])
+        return any(node.indices == update.indices and sizes_of(node.tensor) == sizes for node in found)
 
     def added_up(self, block: Block, update: Store) -> Block:
         """Return a block that adds up in a variable what its branches add to an element, and stores it then."""

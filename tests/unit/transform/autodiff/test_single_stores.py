@@ -388,6 +388,29 @@ def test_what_branches_add_stays_where(name: str):
     assert stores(changed(given), A) == stores(given, A)
 
 
+def within(j: Symbol, *, above: int = 0) -> Statement:
+    """Return branches that add to an element where there is one, and touch nothing else in each iteration."""
+    return when(op("lt", j, extent(X, 1)), (when(op("lt", above, j), (add(A, (I, j), load(G, I, j)),)),))
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "count_of_loads"),
+    [(0, extent(X, 1), 0), (0, op("add", extent(X, 1), 1), 1), (-1, extent(X, 1), 1), (0, COLUMNS, 1)],
+)
+def test_elements_are_stored_where_they_are_surely_there(start: int, stop: object, count_of_loads: int):
+    found = changed(program(rows(columns(within, start=start, stop=stop)), results=(A,)))
+    assert sum(isinstance(node, Load) and node.tensor == A for node in walk(found.body)) == count_of_loads
+
+
+@pytest.mark.parametrize(("touched", "loads"), [((I,), 0), ((0,), 1)])
+def test_elements_are_there_where_another_tensor_has_them(touched: tuple, loads: int):
+    def body(j: Symbol) -> Statement:
+        return when(op("lt", ONE, load(X, *touched, j)), (add(A, (I, j), load(G, I, j)),))
+
+    found = changed(program(rows(columns(body, stop=COLUMNS)), results=(A,)))
+    assert sum(isinstance(node, Load) and node.tensor == A for node in walk(found.body)) == loads
+
+
 ONCE = rows(PLAIN)
 SIZES = (extent(A, 0), extent(A, 1))
 KEPT: dict[str, Program] = {
