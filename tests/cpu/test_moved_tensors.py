@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+import brickwork as bw
 from support.fourfold import agree
 from support.shared import define
 
@@ -208,3 +209,16 @@ def test_what_cannot_be_one_tensor_is_made_in_each_turn(function: Callable[..., 
 def test_rows_that_each_turn_makes_are_compiled(function: Callable[..., Any]) -> None:
     assert define(function).host == "native"
     agree(function, torch.linspace(-1.0, 2.0, 5))
+
+
+def of_another_range(x: torch.Tensor) -> torch.Tensor:
+    range = x[0, 0]  # noqa: A001  # as a user may name it
+    out = torch.zeros_like(x)
+    for b in bw.prange(len(x)):
+        s = torch.zeros(x.shape[1])
+        out[b, 0] = x[b, 0] + s[0] * range
+    return out
+
+
+def test_a_name_that_is_range_is_not_called() -> None:
+    assert define(of_another_range).host == "python"

@@ -515,37 +515,3 @@ def test_parts_that_have_names_in_a_loop_of_pythons(given):
     arguments = [torch.randn(2, 3, 5, 4), torch.randn(2, 3, 5, 4), torch.randn(2, 3, 5)]
     arguments += [torch.randn(2, 3, 4, 4)] if given else []
     torch.testing.assert_close(gated_states(*arguments), gated_states.python(*arguments))
-
-
-def occurrences(x: torch.Tensor, most: int) -> torch.Tensor:
-    found = torch.zeros(most)
-    for v in x.flatten():
-        found[min(int(v), most - 1)] += 1
-    for a, b in zip(x.flatten(), reversed(x.view(-1))):
-        found[0] += a * b
-    return found
-
-
-def columns(x: torch.Tensor) -> torch.Tensor:
-    out = torch.zeros(x.shape[1])
-    for j, column in enumerate(zip(*x)):
-        out[j] = sum(column)
-    return out
-
-
-def pairs(x: torch.Tensor) -> torch.Tensor:
-    x_zip = 0.5
-    s = 0.0
-    for a, b in zip(*x):
-        s += a * b * x_zip
-    return s
-
-
-def test_heads_of_loops_may_make_tensors():
-    counted = bw.op("bwhost::occurrences")(occurrences)
-    x = torch.arange(12).reshape(3, 4)
-    torch.testing.assert_close(counted(x, 5), occurrences(x, 5))
-    summed = bw.op("bwhost::columns")(columns)
-    torch.testing.assert_close(summed(torch.ones(3, 4)), 3 * torch.ones(4))
-    paired = bw.op("bwhost::pairs")(pairs)
-    torch.testing.assert_close(paired(torch.ones(2, 7)), torch.tensor(3.5))

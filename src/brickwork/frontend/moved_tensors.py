@@ -37,6 +37,8 @@ class _Made:
 
 def with_tensors_moved(source: SourceFunction, lifted: Collection[int]) -> SourceFunction | None:
     """Return the function with the tensors that its lifted loops make moved before them; None if one cannot be."""
+    if "range" in source.local or source.captured.get("range", range) is not range:
+        return None
     node = copy.deepcopy(source.node)
     twins = zip(ast.walk(source.node), ast.walk(node), strict=True)
     chosen = {id(twin) for original, twin in twins if id(original) in lifted}
@@ -44,7 +46,7 @@ def with_tensors_moved(source: SourceFunction, lifted: Collection[int]) -> Sourc
     if not mover.block(node.body, chosen):
         return None
     ast.fix_missing_locations(node)
-    return replace(source, node=node)
+    return replace(source, node=node, captured={"range": range, **source.captured})
 
 
 class _Mover:
