@@ -24,7 +24,7 @@ from brickwork.analysis.isl import Solver
 from brickwork.analysis.polyhedral_model import Access
 from brickwork.analysis.polynomial import UnknownAtom
 from brickwork.analysis.races import Facts
-from brickwork.analysis.scalars import live_after_loops
+from brickwork.analysis.scalars import NONE, live_after_loops, live_before
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, INT64
@@ -47,7 +47,15 @@ from brickwork.ir.nodes import (
     Symbol,
     Tensor,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_blocks, rewrite_statements, walk
+from brickwork.ir.walk import (
+    assigned_symbols,
+    read_symbols,
+    rewrite,
+    rewrite_blocks,
+    rewrite_statements,
+    statements,
+    walk,
+)
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
@@ -200,10 +208,17 @@ def _free_loops(item: _Scatter) -> tuple[For, ...]:
         kept = tuple(index for index in item.store.indices if not _is_index_of(index, free))
         place = without_dead(_place(item, kept), {item.store.tensor})
         read = {symbol for statement in place for symbol in read_symbols(_inside(statement))}
+        read |= {loop.index for loop in statements(place) if isinstance(loop, For) and _carries(loop)}
         left = tuple(loop for loop in free if loop.index not in read)
         if left == free:
             return free
         free = left
+
+
+@legality
+def _carries(loop: For) -> bool:
+    """Whether an iteration of a loop may read a variable that the one before it assigned."""
+    return bool(live_before(loop.body, NONE) & assigned_symbols(loop.body))
 
 
 def _place(item: _Scatter, kept: Sequence[Expression]) -> Block:

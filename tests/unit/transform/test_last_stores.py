@@ -306,6 +306,15 @@ VALUES = memory([[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 8.0]]])
 COLUMNS = memory([[0, 1, 2], [0, 2, 2], [3, 1, 0]], INT64)
 
 
+def slanted(x: torch.Tensor, at: torch.Tensor, k: torch.Tensor):
+    """The row of an element comes from the one before it."""
+    for t in range(len(at)):
+        row = at[t]
+        for h in range(x.shape[1]):
+            x[row, h] = k[t, h]
+            row = (row + 1) % x.shape[0]
+
+
 def found(function: Function, *arguments: object, target=GPU) -> str:
     """Return which loops around stores are independent as the last ones are noted, and how many axes the notes have."""
     grid = {"device": "cuda", "narrow": True, "aligned": True} if target is GPU else {}
@@ -410,6 +419,11 @@ def test_places_below_zero_are_those_from_the_end() -> None:
 
 def test_places_out_of_range_are_errors_as_they_were() -> None:
     same(scatter, X, memory([1, 4, 0], INT64), Y)
+
+
+def test_places_that_a_loop_carries_along_are_noted_in_each_of_its_iterations() -> None:
+    x = memory([[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    same(slanted, x, memory([1, 0, 1, 2], INT64), memory([[t * 3.0 + h for h in range(3)] for t in range(1, 5)]))
 
 
 def test_no_steps_and_one() -> None:
