@@ -228,7 +228,7 @@ class _Cutter(NestCutter):
             return False
         total = Symbol("total", -1, FLOAT32)
         sum_up = Assign(symbol=total, value=build.add(build.read(total), added))
-        before = [item for item in assigned_for(sum_up, block[:end]) if isinstance(item, Assign)]
+        before = assigned_for(sum_up, block[:end])
         ahead = [item for item in before if item.symbol not in values]
         body = tuple(substitute(item, values) for item in (*ahead, sum_up))
         kept = effects(body).loads & {made.tensor for made in self.kept}
