@@ -66,3 +66,12 @@ def test_a_temporary_of_two_branches_gives_way():
 )
 def test_other_temporaries_of_branches_stay(block):
     assert coalesce(block) == block
+
+
+def test_a_temporary_that_takes_a_value_of_branches_and_is_assigned_again_stays():
+    chosen, again = branch((assign(V, 1),), (assign(V, 2),)), branch((assign(U, 3),), ())
+    assert coalesce((chosen, assign(U, V), again, assign(S, U))) == (
+        branch((assign(U, 1),), (assign(U, 2),)),
+        again,
+        assign(S, U),
+    )

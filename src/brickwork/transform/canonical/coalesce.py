@@ -11,7 +11,8 @@ values that gradients compute again are:
     else: value = best             ->
     best = value
 
-Invariant: between the two places, the variable is neither read nor assigned, and nothing leaves the loop around.
+Invariant: between the two places, the variable is neither read nor assigned, the temporary is not assigned again, and
+nothing leaves the loop around.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def _coalesced(block: Block, passed: Mapping[Symbol, int]) -> Block:
         match statement:
             case Assign(symbol=symbol, value=Read(symbol=source)) if source in passed and source.dtype == symbol.dtype:
                 before = next((at for at in range(place) if source in assigned_symbols(result[at])), None)
-                if before is not None and _is_untouched(symbol, result[before + 1 : place]):
+                if before is not None and _is_free(symbol, source, result[before + 1 : place]):
                     given = _given(result[before], source, statement, passed[source])
                     if given is not None:
                         result[before] = given
@@ -51,6 +52,12 @@ def _coalesced(block: Block, passed: Mapping[Symbol, int]) -> Block:
             case _:
                 pass
     return tuple(item for item in result if not _repeats(item))
+
+
+@legality
+def _is_free(symbol: Symbol, source: Symbol, between: Sequence[Statement]) -> bool:
+    """Whether statements have nothing to do with a variable, and leave a temporary as it is."""
+    return _is_untouched(symbol, between) and not any(source in assigned_symbols(item) for item in between)
 
 
 @legality
