@@ -7,6 +7,7 @@ import pytest
 
 from brickwork.analysis.expressions import Values
 from brickwork.analysis.polynomial import number
+from brickwork.analysis.verdicts import LoopVerdict
 from brickwork.codegen.row_accesses import _are_given
 from brickwork.codegen.tile_reads import _is_modular
 from brickwork.ir import build
@@ -270,8 +271,8 @@ def test_reads_that_are_not_known_may_be_of_the_same_element():
 )
 def test_loops_in_one_another_may_be_reordered_if_each_is_free(monkeypatch, independent, reductions, parts):
     monkeypatch.setattr(residue_nests, "may_have_parts", lambda _: parts)
-    free = SimpleNamespace(independent=True, reductions=())
-    analysis = SimpleNamespace(loops={I: free, J: SimpleNamespace(independent=independent, reductions=reductions)})
+    free, inner = LoopVerdict(independent=True), LoopVerdict(independent=independent, reductions=reductions)
+    analysis = SimpleNamespace(loops={I: free, J: inner})
     nest = loop(I, 0, N, loop(J, 0, N))
     assert residue_nests.may_be_reordered((nest, nest.body[0]), analysis) is (independent and not reductions and parts)
 
