@@ -11,28 +11,9 @@ from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.schedule.short_rows import FEW_ROWS
 from cpu.test_entry_cuda_emulated import rig_of
 from support.emulated import emulated_target
+from support.long_rows import soft_least
 from support.pairs import in_turn
 from support.ptx import program_for_gpu
-
-
-def soft_least(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """The logarithm of the sum of what points are to each of a few, in two loops over the points."""
-    out = torch.empty(x.shape[0])
-    for i in range(x.shape[0]):
-        best = -math.inf
-        for j in range(y.shape[0]):
-            s = 0.0
-            for k in range(x.shape[1]):
-                s += (x[i, k] - y[j, k]) ** 2
-            best = max(best, -s)
-        total = 0.0
-        for j in range(y.shape[0]):
-            s = 0.0
-            for k in range(x.shape[1]):
-                s += (x[i, k] - y[j, k]) ** 2
-            total += math.exp(-s - best)
-        out[i] = best + math.log(total)
-    return out
 
 
 def along_columns(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:

@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 import torch
 
 import brickwork as bw
+from support import long_rows
 from support.gpu import GPU
 
 pytestmark = GPU
 
 
-@bw.op("few_long_rows::soft_least")
-def soft_least(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """Return the logarithm of the sum of what points are to each of a few."""
-    out = x.new_empty(x.shape[0])
-    for i in range(x.shape[0]):
-        best = -math.inf
-        for j in range(y.shape[0]):
-            s = 0.0
-            for k in range(x.shape[1]):
-                s += (x[i, k] - y[j, k]) ** 2
-            best = max(best, -s)
-        total = 0.0
-        for j in range(y.shape[0]):
-            s = 0.0
-            for k in range(x.shape[1]):
-                s += (x[i, k] - y[j, k]) ** 2
-            total += math.exp(-s - best)
-        out[i] = best + math.log(total)
-    return out
+soft_least = bw.op("few_long_rows::soft_least")(long_rows.soft_least)
+standardised = bw.op("few_long_rows::standardised")(long_rows.standardised)
 
 
 @pytest.mark.parametrize("places", [1, 3, 31, 32])
@@ -40,26 +22,6 @@ def test_points(points: int, places: int) -> None:
     x, y = torch.randn(300, places), torch.randn(points, places)
     expected = torch.logsumexp(-((x.double()[:, None] - y.double()) ** 2).sum(2), 1)
     torch.testing.assert_close(soft_least(x.cuda(), y.cuda()).cpu().double(), expected, rtol=1e-4, atol=1e-4)
-
-
-@bw.op("few_long_rows::standardised")
-def standardised(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    """Return each channel less its mean, over its variance, times a weight; by Welford's algorithm."""
-    y = torch.empty_like(x)
-    for c in range(x.shape[1]):
-        mean = 0.0
-        m2 = 0.0
-        count = 0.0
-        for n in range(x.shape[0]):
-            for k in range(x.shape[2]):
-                count += 1.0
-                d = x[n, c, k] - mean
-                mean += d / count
-                m2 += d * (x[n, c, k] - mean)
-        for n in range(x.shape[0]):
-            for k in range(x.shape[2]):
-                y[n, c, k] = (x[n, c, k] - mean) / (m2 / count + 0.25) * w[c]
-    return y
 
 
 @pytest.mark.parametrize("shape", [(1, 2, 5), (64, 3, 130), (200, 1, 33), (64, 128, 256), (7, 300, 1024)], ids=str)

@@ -18,6 +18,8 @@ from brickwork.records import dataclass
 
 _ARITHMETIC = ("fadd ", "fsub ", "fmul ", "fdiv ", "frem ", "fneg ")
 _FAST = "reassoc nsz arcp afn"
+_PLAIN = frozenset(range(0x20, 0x7F)).difference(b'"\\')
+"""Bytes that stand for themselves in a constant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +67,7 @@ class Module:
     def string(self, text: str) -> str:
         """Add a zero-terminated constant; return its name with the sigil."""
         data = text.encode() + b"\0"
-        plain = {byte for byte in data if chr(byte).isascii() and chr(byte).isprintable()}.difference(b'"\\')
-        body = "".join(chr(byte) if byte in plain else f"\\{byte:02X}" for byte in data)
+        body = "".join(chr(byte) if byte in _PLAIN else f"\\{byte:02X}" for byte in data)
         definition = f'private unnamed_addr constant [{len(data)} x i8] c"{body}"'
         if definition not in self._shared:
             name = self._shared[definition] = f"@{self.fresh('text')}"

@@ -10,6 +10,7 @@ from brickwork.ir.walk import statements, walk
 from brickwork.transform.canonical.form import canonical
 from brickwork.transform.canonical.whole_counters import counts
 from cpu.test_entry_cuda_emulated import rig_of
+from support.long_rows import standardised
 from support.lowering import memory, program_of
 from support.scheduling import same
 
@@ -184,28 +185,10 @@ def test_each_value_is_a_whole_number_or_the_variable_and_one(given, whole):
     assert counts(COUNT, given) == whole
 
 
-def welford(x: Tensor, scale: Tensor) -> Tensor:
-    y = torch.empty_like(x)
-    for c in range(x.shape[1]):
-        mean = 0.0
-        m2 = 0.0
-        count = 0.0
-        for n in range(x.shape[0]):
-            for k in range(x.shape[2]):
-                count += 1.0
-                d = x[n, c, k] - mean
-                mean += d / count
-                m2 += d * (x[n, c, k] - mean)
-        for n in range(x.shape[0]):
-            for k in range(x.shape[2]):
-                y[n, c, k] = (x[n, c, k] - mean) / (m2 / count + 0.25) * scale[c]
-    return y
-
-
 @pytest.mark.parametrize("shape", [(1, 2, 5), (64, 3, 130), (200, 1, 33)])
 def test_means_over_nests_are_found_in_chunks(shape):
     x, scale = torch.randn(shape) + 3, torch.randn(shape[1])
-    rig = rig_of(welford, x, scale)
+    rig = rig_of(standardised, x, scale)
     mean, variance = x.double().mean((0, 2), keepdim=True), x.double().var((0, 2), correction=0, keepdim=True)
     expected = (x.double() - mean) / (variance + 0.25) * scale.double()[:, None]
     assert torch.allclose(rig.call(x, scale)[0].double(), expected, rtol=1e-4, atol=1e-4)

@@ -13,6 +13,7 @@ a processor months to count to.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from math import copysign
 
 from brickwork.analysis.polynomial import SCALAR_LIMIT
 from brickwork.ir import build
@@ -50,7 +51,7 @@ def _is_whole(value: Expression, most: int) -> bool:
 
 @hazard
 def _is_negative_zero(value: float) -> bool:
-    return value == 0 and str(value).startswith("-")
+    return value == 0 and copysign(1.0, value) < 0
 
 
 @legality

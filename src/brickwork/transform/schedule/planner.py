@@ -60,7 +60,7 @@ FEW = 8
 NEIGHBOUR = 1 / 8
 """What a read costs in lanes, of which each reads the element after the one before."""
 PIECES = 32
-"""Pieces of work that are enough for a processor's threads, however many there are."""
+"""Pieces that a sum is cut into for however many threads there are, so that it is the same for all; chosen."""
 SHARE = 1 << 16
 """Least work of a thread's share, in units of `codegen/cost.py`."""
 DEPTH_WEIGHT = 16.0
