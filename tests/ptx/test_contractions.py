@@ -44,7 +44,8 @@ def matrices(dtype):
 
 
 @pytest.mark.parametrize(
-    ("dtype", "capability"), sampled(product((torch.bfloat16, torch.float16, torch.float32), CAPABILITIES), 5)
+    ("dtype", "capability"),
+    sampled(product((torch.bfloat16, torch.float16, torch.float32, torch.float64), CAPABILITIES), 6),
 )
 def test_products_assemble(capability, dtype, tmp_path):
     target = cuda_target(capability)
@@ -52,7 +53,17 @@ def test_products_assemble(capability, dtype, tmp_path):
     found = assemble(ptx, target, tmp_path)
     assert {name: each for name, each in found.items() if each.spilled > SPILLED} == {}
     assert ("mma.sync" in ptx) is (capability >= (8, 0))
-    assert ("wgmma" in ptx) is (capability == (9, 0))
+    assert ("wgmma" in ptx) is (capability == (9, 0) and dtype is not torch.float64)
+
+
+@pytest.mark.parametrize(("capability", "shape"), [((8, 0), "m8n8k4"), ((9, 0), "m16n8k8")])
+@pytest.mark.parametrize("function", [contractions.product, contractions.transposed])
+def test_float64_is_multiplied_by_matrix_instructions_of_its_own(function, capability, shape, tmp_path):
+    """Sums begin with what the stage before left: nothing is cut."""
+    target = cuda_target(capability)
+    ptx = ptx_of([program_for_gpu(function, *matrices(torch.float64))], target, slice(1))
+    assert f"mma.sync.aligned.{shape}.row.col.f64" in ptx
+    assert {name: each for name, each in assemble(ptx, target, tmp_path).items() if each.spilled} == {}
 
 
 @pytest.mark.parametrize("function", [contractions.chosen, contractions.batch_last])

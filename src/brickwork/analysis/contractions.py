@@ -46,7 +46,7 @@ Names = frozenset[Symbol]
 SUMMED = frozenset({FLOAT32, INT64})
 """What matrix instructions sum up in."""
 TILED = SUMMED | {FLOAT64}
-"""What tiles sum up in: in float64 whole numbers alone."""
+"""What tiles sum up in: in float64 by its own instructions, or whole numbers as words."""
 _WHOLE = {BFLOAT16: 2**8, FLOAT16: 2**11}
 """Up to which integer a type of 16 bits has all."""
 
@@ -155,10 +155,13 @@ class Contraction:
 
     @property
     def dtype(self) -> DType:
-        """The type in which products are taken: one of 16 bits that has all numbers of both factors, or float32.
+        """The type in which products are taken: one of 16 bits that has all numbers of both factors, or a wider one.
 
-        A factor that bfloat16 does not have is taken in parts, if it has the other one.
+        A factor that bfloat16 does not have is taken in parts, if it has the other one. Sums in float64 that are not
+        of whole numbers have factors of float64.
         """
+        if FLOAT64 in {factor.value.dtype for factor in self.factors}:
+            return FLOAT64
         one, other = (factor.exact for factor in self.factors)
         found = one & other or (one | other) & {BFLOAT16}
         return next((item for item in (BFLOAT16, FLOAT16) if item in found), FLOAT32)
@@ -169,7 +172,7 @@ class Contraction:
         Three parts of bfloat16 have all 24 bits of a float32. Two have 16: more than results, or the factor.
         """
         dtype, exact = self.dtype, self.factors[side].exact
-        if dtype is FLOAT32 or dtype in exact:
+        if dtype.size > BFLOAT16.size or dtype in exact:
             return 1
         return 3 if self.widens and not exact else 2
 
@@ -182,7 +185,7 @@ class Contraction:
     @property
     def promotes(self) -> bool:
         """Whether each stage is summed up by itself: matrix instructions cut what they add, which wide results show."""
-        return self.dtype is FLOAT32 or self.widens or self.is_whole
+        return self.dtype is not FLOAT64 and (self.dtype is FLOAT32 or self.widens or self.is_whole)
 
     @property
     def is_whole(self) -> bool:
@@ -190,7 +193,7 @@ class Contraction:
 
         The variable may be a float64, which has all sums of so many terms as words have room for.
         """
-        return self.symbol.dtype in {INT64, FLOAT64}
+        return self.symbol.dtype in {INT64, FLOAT64} and self.dtype is not FLOAT64
 
     @property
     def most_terms(self) -> int:
@@ -213,9 +216,9 @@ def find_contraction(
     """Return the contraction in the body of a nest; its first factor goes with `rows`, its second with `columns`.
 
     With `around`, the loops of the nest, a factor that is read whatever the other's masks say has masks that keep its
-    accesses in range, and what is summed up in float64 are whole numbers. `dtypes` are those that it may sum up in,
-    `facts` say which sizes are the same. What is the same in the sum scales it if that is `scaled`; else it belongs to
-    the factor of its rows, or of its columns.
+    accesses in range, and whole numbers that are summed up in float64 are factors of float32. `dtypes` are those that
+    it may sum up in, `facts` say which sizes are the same. What is the same in the sum scales it if that is `scaled`;
+    else it belongs to the factor of its rows, or of its columns.
     """
     place = next((place for place, item in enumerate(body) if may_sum(item)), None)
     if place is None:
@@ -246,29 +249,30 @@ def find_contraction(
         return None
     if not all(names.reaches(*pair) for pair in zip(sides, (rows, columns), strict=True)):
         return None
-    factors: list[Factor] = []
-    whole = symbol.dtype is INT64 or (symbol.dtype is FLOAT64 and around is not None)
-    for side, other in ((0, 1), (1, 0)):
-        value = _decided(product_of(sides[side], symbol.dtype), masked[side])
-        value = _single(value) if whole or not value.dtype.is_float else value
-        guarded = masked[other] or where
-        inside = () if around is None or not guarded else in_range(value, [*sums, *around], facts)
-        factors.append(Factor(value, (*limits[side], *masked[side], *inside)))
+    values = [_decided(product_of(sides[side], symbol.dtype), masked[side]) for side in (0, 1)]
     scaling = tuple(product_of((term,), symbol.dtype) for term in scale)
+    whole = (around is not None or symbol.dtype is INT64) and _are_whole(symbol, values, scaling)
+    if symbol.dtype is INT64 and not whole:
+        return None
+    factors: list[Factor] = []
+    for side, other in ((0, 1), (1, 0)):
+        value = _single(values[side]) if whole else build.cast(values[side], symbol.dtype)
+        inside = in_range(value, [*sums, *around], facts) if around is not None and (masked[other] or where) else ()
+        factors.append(Factor(value, (*limits[side], *masked[side], *inside)))
     if around is not None and (masks or read_symbols([each for loop in sums for each in (loop.start, loop.stop)])):
         scaling = tuple(clipped(each, around, facts) for each in scaling)
-    if whole and not _are_whole(symbol, factors, scaling):
-        return None
     return Contraction(symbol, before, sums, (factors[0], factors[1]), scaling, after, where)
 
 
 @legality
-def _are_whole(symbol: Symbol, factors: Sequence[Factor], scale: Sequence[Expression]) -> bool:
+def _are_whole(symbol: Symbol, values: Sequence[Expression], scale: Sequence[Expression]) -> bool:
     """Whether words may sum up products: bfloat16 has both factors, and each product meets no infinity in float64."""
     finite = symbol.dtype is INT64 or all(
         isinstance(each, Constant) and isfinite(float(each.value) * 2.0**INT64.bits) for each in scale
     )
-    return finite and all(BFLOAT16 in factor.exact for factor in factors)
+    factors = [Factor(_single(value), ()) for value in values]
+    whole = all(factor.most is not None and BFLOAT16 in factor.exact for factor in factors)
+    return symbol.dtype in {INT64, FLOAT64} and finite and whole
 
 
 @legality

@@ -27,7 +27,7 @@ from brickwork.codegen.tile_products import Warp, warp_of
 from brickwork.codegen.tile_stages import sum_up
 from brickwork.codegen.words import Words
 from brickwork.ir import build
-from brickwork.ir.dtypes import FLOAT32, FLOAT64, INT64
+from brickwork.ir.dtypes import FLOAT32, FLOAT64, INT64, DType
 from brickwork.ir.nodes import Assign, Block, Constant, Expression, For, Reduction, Role, Symbol
 from brickwork.ir.operators import OPERATORS
 from brickwork.ir.walk import read_symbols
@@ -58,7 +58,8 @@ def _keep(state: State, tile: Tile, warp: Warp) -> None:
     words, writer, kind = Words(state.writer), state.writer, tile.kind
     row = words.add(warp.row, words.right(warp.lane, 2))
     column = words.add(warp.column, words.left(words.both(warp.lane, 3), 1))
-    apart, along = (FLOAT32.size, tile.pitch) if tile.crossed else (tile.pitch, FLOAT32.size)
+    size = tile.sum_bytes
+    apart, along = (size, tile.pitch) if tile.crossed else (tile.pitch, size)
     start = words.add(words.mul(row, apart), words.mul(column, along))
     for line, each in enumerate(warp.sums):
         for number, places in enumerate(each):
@@ -72,7 +73,7 @@ def _keep(state: State, tile: Tile, warp: Warp) -> None:
                 pair = "poison"
                 for item, text in enumerate(both):
                     pair = writer.emit(f"insertelement <2 x {kind}> {pair}, {kind} {text}, i32 {item}")
-                writer.store(f"<2 x {kind}>", pair, shared(state, at), ", align 8", pointer=SHARED)
+                writer.store(f"<2 x {kind}>", pair, shared(state, at), f", align {2 * size}", pointer=SHARED)
     block_barrier(state)
 
 
@@ -103,8 +104,8 @@ def _finish(state: State, tile: Tile, rows: For, thread: str, emit_block: EmitBl
         there = writer.emit(f"and i1 {there}, {writer.emit(f'icmp slt i64 {column}, {last}')}")
         there = writer.emit(f"and i1 {there}, {writer.emit(f'icmp ult i32 {line}, {tile.rows.size}')}")
         with writer.when(there):
-            address = shared(state, words.add(words.mul(line, tile.pitch), words.left(place, 2)))
-            add_up(state, tile.kind, address, _LANES)
+            address = shared(state, words.add(words.mul(line, tile.pitch), words.mul(place, tile.sum_bytes)))
+            add_up(state, tile, address, _LANES)
             inner = state.inner()
             inner.values[rows.index] = Uniform(row, INT64)
             _columns(inner, tile, (column, last), address, emit_block)
@@ -118,7 +119,7 @@ def _columns(state: State, tile: Tile, bounds: tuple[str, str], address: str, em
     beyond = writer.emit(f"add i64 {first}, {_LANES}")
     whole = writer.emit(f"icmp sle i64 {beyond}, {last}")
     if _may_differ(tile):
-        whole = writer.emit(f"and i1 {whole}, {_are_finite(state, text)}")
+        whole = writer.emit(f"and i1 {whole}, {_are_finite(state, tile.contraction.symbol.dtype, text)}")
     together, alone, after = (writer.label(stem) for stem in ("together", "alone", "stored"))
     writer.branch_if(whole, together, alone)
     writer.place(together)
@@ -131,7 +132,7 @@ def _columns(state: State, tile: Tile, bounds: tuple[str, str], address: str, em
     inner.values[total] = Varying(wide, total.dtype)
     if (scaled := _scaled(inner, tile)) is not None:
         kept = writer.label("scaled")
-        writer.branch_if(_are_finite(state, lanes.vector(inner, scaled)), kept, alone)
+        writer.branch_if(_are_finite(state, total.dtype, lanes.vector(inner, scaled)), kept, alone)
         writer.place(kept)
     if (differs := _differs(inner, tile)) is not None:
         kept = writer.label("same")
@@ -170,8 +171,9 @@ def _one(state: State, tile: Tile, loop: For, emit_block: EmitBlock) -> None:
     asked: list[str] = []
     for each in (value if _may_differ(tile) else None, _scaled(state, tile)):
         if isinstance(each, Uniform):
-            size = writer.emit(f"and i32 {writer.emit(f'bitcast float {each.text} to i32')}, {_INFINITE}")
-            asked.append(writer.emit(f"icmp eq i32 {size}, {_INFINITE}"))
+            kind, real, infinite = _INFINITE[each.dtype]
+            size = writer.emit(f"and {kind} {writer.emit(f'bitcast {real} {each.text} to {kind}')}, {infinite}")
+            asked.append(writer.emit(f"icmp eq {kind} {size}, {infinite}"))
     if isinstance(differs := _differs(state, tile), Uniform):
         asked.append(differs.text)
     for each in asked:
@@ -209,16 +211,17 @@ def _before(state: State, tile: Tile, expression: Expression) -> Value:
     return emit_expression(inner, expression)
 
 
-def _are_finite(state: State, text: str) -> str:
+def _are_finite(state: State, dtype: DType, text: str) -> str:
     """Return whether all lanes are finite."""
-    bits = state.writer.emit(f"bitcast <{_LANES} x float> {text} to <{_LANES} x i32>")
-    size = state.writer.emit(f"and <{_LANES} x i32> {bits}, splat (i32 {_INFINITE})")
-    most = state.writer.emit(f"call i32 @llvm.vector.reduce.umax.v{_LANES}i32(<{_LANES} x i32> {size})")
-    return state.writer.emit(f"icmp ne i32 {most}, {_INFINITE}")
+    kind, real, infinite = _INFINITE[dtype]
+    bits = state.writer.emit(f"bitcast <{_LANES} x {real}> {text} to <{_LANES} x {kind}>")
+    size = state.writer.emit(f"and <{_LANES} x {kind}> {bits}, splat ({kind} {infinite})")
+    most = state.writer.emit(f"call {kind} @llvm.vector.reduce.umax.v{_LANES}{kind}(<{_LANES} x {kind}> {size})")
+    return state.writer.emit(f"icmp ne {kind} {most}, {infinite}")
 
 
-_INFINITE = 0x7F800000
-"""The bits of a float32 that are all set in infinities and NaN."""
+_INFINITE = {FLOAT32: ("i32", "float", 0x7F800000), FLOAT64: ("i64", "double", 0x7FF0000000000000)}
+"""A type as a word and as LLVM names it, and the bits that are all set in infinities and NaN."""
 
 
 def _sum_of(tile: Tile) -> Symbol:

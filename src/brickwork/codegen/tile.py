@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from brickwork.analysis.contractions import TILED, Along, Contraction, Factor, find_contraction, reached
 from brickwork.analysis.meeting import meeting
-from brickwork.ir.dtypes import FLOAT32, DType
+from brickwork.ir.dtypes import BFLOAT16, FLOAT32, FLOAT64, DType
 from brickwork.ir.nodes import Apply, Block, Expression, For, Load, Read, Role, Symbol
 from brickwork.ir.walk import read_symbols, statements, walk
 from brickwork.records import dataclass
@@ -117,7 +117,12 @@ class Tile:
     @property
     def kind(self) -> str:
         """The type of LLVM of a sum: of integers words."""
-        return "i32" if self.contraction.is_whole else "float"
+        return "i32" if self.contraction.is_whole else "double" if self.dtype is FLOAT64 else "float"
+
+    @property
+    def sum_bytes(self) -> int:
+        """Bytes of a sum."""
+        return max(self.dtype.size, FLOAT32.size)
 
     @property
     def left_parts(self) -> int:
@@ -169,6 +174,9 @@ class Tile:
         if self.groups:
             return 16, self.right.size
         parted = any(side.parts > 1 for side in self.sides)
+        if self.dtype is FLOAT64:
+            copied = all(side.copied == side.factor.value for side in self.sides)
+            return (64, 32) if copied and self.left.size > GROUP_ROWS else (32, 32)
         if self.left.size <= GROUP_ROWS or self.right.size < GROUP_ROWS * (1 + parted):
             computed = all(side.copied is None for side in self.sides) and self.right.size == GROUP_ROWS
             return (32, 16) if computed else (32, 32)
@@ -226,14 +234,16 @@ class Tile:
     @property
     def sums(self) -> int:
         """Registers of a thread for sums, and for those of a stage where each is summed up by itself."""
-        return self.left.size * self.right.size // self.threads * (1 + self.contraction.promotes)
+        each = self.sum_bytes // FLOAT32.size * (1 + self.contraction.promotes)
+        return self.left.size * self.right.size // self.threads * each
 
     @property
     def read(self) -> int:
-        """Elements that a thread reads for a stage of what is computed."""
+        """Registers of a thread for what it reads for a stage of what is computed."""
         computed = (side for side in self.sides if side.copied is None and not side.meets)
-        loads = ((side, sum(isinstance(node, Load) for node in walk(side.factor.value))) for side in computed)
-        return sum(side.size * self.staged // self.threads * count for side, count in loads)
+        loads = ((side, node) for side in computed for node in walk(side.factor.value) if isinstance(node, Load))
+        words = ((side, max(node.tensor.type.dtype.size // FLOAT32.size, 1)) for side, node in loads)
+        return sum(side.size * self.staged // self.threads * count for side, count in words)
 
     @property
     def spare_registers(self) -> int:
@@ -243,7 +253,7 @@ class Tile:
     @property
     def pitch(self) -> int:
         """Bytes of a row of results in shared memory."""
-        return (self.columns.size + PADDING) * FLOAT32.size
+        return (self.columns.size + PADDING) * self.sum_bytes
 
     @property
     def shared_bytes(self) -> int:
@@ -291,7 +301,7 @@ def tile_of(rows: For, facts: Sequence[Expression]) -> Tile:
     names = [reached(body, frozenset({loop.index})) for loop in loops]
     parts = [found.parts(side) for side in (0, 1)]
     meets = [
-        meeting(factor, loop.index, each, depth.index) if count == 1 and found.dtype is not FLOAT32 else 0
+        meeting(factor, loop.index, each, depth.index) if count == 1 and found.dtype.size == BFLOAT16.size else 0
         for factor, loop, each, count in zip(found.factors, loops, names, parts, strict=True)
     ]
     crossed = not meets[0] and (bool(meets[1]) or (groups and rows.width % GROUP_ROWS > 0))

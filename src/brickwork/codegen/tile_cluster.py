@@ -15,7 +15,7 @@ from brickwork.codegen.thread_iterations import block_number, register
 from brickwork.codegen.tile import Tile
 from brickwork.codegen.tile_places import SHARED
 from brickwork.ir import build
-from brickwork.ir.dtypes import FLOAT32
+from brickwork.ir.dtypes import FLOAT32, FLOAT64
 from brickwork.ir.nodes import Expression, For
 from brickwork.ir.walk import assigned_symbols, read_symbols
 from brickwork.legality import legality
@@ -101,14 +101,14 @@ def meet(state: State) -> None:
             state.writer.effect(f"call void @{name}()")
 
 
-def add_up(state: State, kind: str, address: str, count: int) -> None:
-    """Put what all blocks have in sum at an address of shared memory, so many words, in its place in this block."""
+def add_up(state: State, tile: Tile, address: str, count: int) -> None:
+    """Put what all blocks have in sum at an address of shared memory, so many sums, in its place in this block."""
     if state.target.cluster == 1:
         return
-    writer, (_, parts) = state.writer, part(state)
+    writer, (_, parts), kind = state.writer, part(state), tile.kind
     with writer.when(writer.emit(f"icmp ugt i32 {parts}, 1")):
         place = writer.emit(f"ptrtoint {SHARED} {address} to i32")
-        chunks = [writer.emit(f"add i32 {place}, {far}") for far in range(0, count * FLOAT32.size, CHUNK_BYTES)]
+        chunks = [writer.emit(f"add i32 {place}, {far}") for far in range(0, count * tile.sum_bytes, CHUNK_BYTES)]
         sums: list[str] = []
         for number in range(MOST_PARTS):
             found = [text for chunk in chunks for text in _read(state, kind, chunk, number, parts)]
@@ -119,21 +119,23 @@ def add_up(state: State, kind: str, address: str, count: int) -> None:
             writer.store(kind, text, at, pointer=SHARED)
 
 
-_ADD = {"float": "fadd", "i32": "add"}
+_ADD = {"float": "fadd", "double": "fadd", "i32": "add"}
+_REGISTER = {"float": "f", "double": "d", "i32": "r"}
 
 
 def _read(state: State, kind: str, place: str, number: int, parts: str) -> list[str]:
-    """Return a chunk of words of the block with a number in this cluster; zeros if it has no such block."""
+    """Return a chunk of sums of the block with a number in this cluster; zeros if it has no such block."""
     emit = state.writer.emit
-    count = CHUNK_BYTES // FLOAT32.size
+    size = FLOAT64.size if kind == "double" else FLOAT32.size
+    count, bits = CHUNK_BYTES // size, f"b{8 * size}"
     registers = [f"${each}" for each in range(count)]
-    clear = " ".join(f"mov.b32 {each}, 0;" for each in registers)
+    clear = " ".join(f"mov.{bits} {each}, 0;" for each in registers)
     text = (
         f"{{ .reg .pred p; .reg .b32 a; setp.gt.u32 p, ${count + 1}, {number}; {clear}"
         f" @p mapa.shared::cluster.u32 a, ${count}, {number};"
-        f" @p ld.shared::cluster.v{count}.b32 {{{', '.join(registers)}}}, [a]; }}"
+        f" @p ld.shared::cluster.v{count}.{bits} {{{', '.join(registers)}}}, [a]; }}"
     )
     result = f"{{{', '.join([kind] * count)}}}"
-    outputs = ",".join(["=&f" if kind == "float" else "=&r"] * count)
+    outputs = ",".join([f"=&{_REGISTER[kind]}"] * count)
     found = emit(f'call {result} asm sideeffect "{text}", "{outputs},r,r,~{{memory}}"(i32 {place}, i32 {parts})')
     return [emit(f"extractvalue {result} {found}, {each}") for each in range(count)]

@@ -15,6 +15,7 @@ from brickwork.codegen.expressions import emit_scalar
 from brickwork.codegen.tile import Side, Tile
 from brickwork.codegen.tile_parts import narrow_type, narrowed, parts_of
 from brickwork.codegen.words import Word, Words
+from brickwork.ir.dtypes import FLOAT32, FLOAT64
 from brickwork.ir.nodes import Assign, Expression, For
 from brickwork.ir.signature import NARROW_EXTENT
 from brickwork.ir.walk import read_symbols
@@ -47,7 +48,7 @@ class Places:
 
     @property
     def step(self) -> int:
-        """Rows of shared memory between a thread's chunks: a multiple of the eight after which they look alike."""
+        """Rows of shared memory between a thread's chunks."""
         return self.tile.threads // self._chunks_across
 
     @property
@@ -94,26 +95,22 @@ class Places:
     def address(self, slot: Word, number: int, part: int = 0) -> str:
         """Return the address of a part of a chunk in shared memory; `slot` is where the stage begins."""
         words = Words(self.state.writer)
-        row, chunk = self._row, self._chunk
+        row, chunk, hop = self._row, self._chunk, number * self.step
         at = words.add(slot, self.side.offset + part * self.side.part_bytes, words.mul(row, ROW_BYTES))
         if self.side.along is Along.SIDE:
             at = words.add(at, words.mul(words.right(chunk, 3), self.tile.staged * ROW_BYTES))
             chunk = words.both(chunk, 7)
-        at = words.add(at, words.left(words.xor(chunk, self._swizzle(row)), 4))
-        return shared(self.state, words.add(at, number * self.step * ROW_BYTES))
-
-    def _swizzle(self, row: Word) -> Word:
-        words = Words(self.state.writer)
-        if self.side.along is Along.SIDE and self.tile.bytes_each == 4:
-            return words.left(words.both(row, 3), 1)
-        return words.both(row, 7)
+        moved = words.xor(chunk, swizzle(words, self.tile, self.side, words.add(row, hop % 8)))
+        at = words.add(at, words.left(moved, 4))
+        return shared(self.state, words.add(at, hop * ROW_BYTES))
 
     @property
     def waiting_kind(self) -> str:
         """What computed numbers of a chunk wait as until they are put into shared memory: floats if they have parts."""
         chunk = self.tile.chunk
         narrow = self.side.parts == 1 and self.tile.bytes_each == 2
-        return f"<{chunk} x {narrow_type(self.tile.dtype) if narrow else 'float'}>"
+        wide = "double" if self.tile.dtype is FLOAT64 else "float"
+        return f"<{chunk} x {narrow_type(self.tile.dtype) if narrow else wide}>"
 
     def waiting(self, values: str) -> str:
         """Return computed numbers (floats) as they wait."""
@@ -144,6 +141,24 @@ class Places:
     def stop(self) -> str:
         """The end of the rows or columns of the tile that there are, as i64."""
         return ends_of(self.state, self.side.loop)[1]
+
+
+def swizzle(words: Words, tile: Tile, side: Side, row: Word) -> Word:
+    """Return what the places of chunks in a row of shared memory are xored with, so that warps meet in no bank.
+
+    Threads read numbers of 16 bits, and others along the depth, a chunk each in eight rows; else numbers in four rows,
+    which are two apart for float64.
+    """
+    deep = side.along is Along.DEPTH
+    match tile.bytes_each:
+        case FLOAT32.size if not deep:
+            return words.left(words.both(row, 3), 1)
+        case FLOAT64.size if deep:  # chunks of two neighbouring rows at once
+            return words.both(words.add(words.left(row, 2), words.right(words.both(row, 7), 1)), 7)
+        case FLOAT64.size:
+            return words.both(row, 6)
+        case _:
+            return words.both(row, 7)
 
 
 def ends_of(state: State, loop: For) -> tuple[str, str]:

@@ -16,9 +16,9 @@ from brickwork.codegen.emitter_state import State
 from brickwork.codegen.tile import Side, Tile
 from brickwork.codegen.tile_meetings import Strip, first_word, further_word
 from brickwork.codegen.tile_parts import parts_of_word
-from brickwork.codegen.tile_places import SHARED, shared
+from brickwork.codegen.tile_places import SHARED, shared, swizzle
 from brickwork.codegen.words import Word, Words
-from brickwork.ir.dtypes import BFLOAT16, FLOAT32
+from brickwork.ir.dtypes import BFLOAT16, FLOAT32, FLOAT64
 from brickwork.records import dataclass
 from brickwork.target.matrix import CHUNK_BYTES, ROW_BYTES
 
@@ -49,7 +49,7 @@ class Warp:
     @property
     def steps(self) -> int:
         """Instructions along a stage."""
-        return ROW_BYTES // (2 * CHUNK_BYTES)
+        return ROW_BYTES // (4 * CHUNK_BYTES if self.tile.dtype is FLOAT64 else 2 * CHUNK_BYTES)
 
     def multiply(self, slot: Word) -> None:
         """Add the products of a stage to the sums."""
@@ -83,6 +83,8 @@ class Warp:
     def _instruction(self, left: Fragment, right: Fragment, to: Sequence[str]) -> list[str]:
         writer, dtype = self.state.writer, self.tile.dtype
         words = [*left, *right]
+        if dtype is FLOAT64:
+            return doubles(self.state, left, right, to)
         if dtype is FLOAT32:
             name, kind = "llvm.nvvm.mma.m16n8k8.row.col.tf32", "i32"
         elif dtype is BFLOAT16:
@@ -126,6 +128,9 @@ class Warp:
 
     def _left(self, slot: Word, first: Word, step: int) -> Fragment:
         tile, side, words, lane = self.tile, self.tile.left, Words(self.state.writer), self.lane
+        if tile.dtype is FLOAT64:
+            lines = [self._line(side, slot, words.add(first, 8 * line), step) for line in (0, 1)]
+            return tuple(number for both in zip(*lines, strict=True) for number in both)
         if side.along is Along.DEPTH:
             row = words.add(first, words.both(lane, 15))
             chunk = words.add(words.right(lane, 4), 2 * step)
@@ -147,12 +152,16 @@ class Warp:
         for number in range(tile.warp[1] // 16):
             first = words.add(self.column, 16 * number)
             staged = [self._right(words.add(slot, part * side.part_bytes), first, step) for part in range(side.parts)]
-            found += [self._parts(side, [four[half : half + 2] for four in staged]) for half in (0, 2)]
+            size = len(staged[0]) // 2
+            found += [self._parts(side, [each[half : half + size] for each in staged]) for half in (0, size)]
         return found
 
     def _right(self, slot: Word, first: Word, step: int) -> Fragment:
         """Return the fragments of two times 8 columns."""
         tile, side, words, lane = self.tile, self.tile.right, Words(self.state.writer), self.lane
+        if tile.dtype is FLOAT64:
+            lines = [self._line(side, slot, words.add(first, 8 * line), step) for line in (0, 1)]
+            return (*lines[0], *lines[1])
         if side.along is Along.DEPTH:
             row = words.add(first, words.both(lane, 7), words.left(words.right(lane, 4), 3))
             chunk = words.add(words.both(words.right(lane, 3), 1), 2 * step)
@@ -177,7 +186,7 @@ class Warp:
     def _row(self, side: Side, slot: Word, row: Word, chunk: Word) -> str:
         """Return the address of a chunk that lies along the depth."""
         words = Words(self.state.writer)
-        place = words.xor(chunk, words.both(row, 7))
+        place = words.xor(chunk, swizzle(words, self.tile, side, row))
         at = words.add(slot, side.offset, words.mul(row, ROW_BYTES), words.left(place, 4))
         return shared(self.state, at)
 
@@ -185,17 +194,29 @@ class Warp:
         """Return the address of a chunk that lies along rows or columns, of 16 bits each."""
         words = Words(self.state.writer)
         panel = words.mul(words.right(chunk, 3), self.tile.staged * ROW_BYTES)
-        place = words.left(words.xor(words.both(chunk, 7), words.both(row, 7)), 4)
+        place = words.left(words.xor(words.both(chunk, 7), swizzle(words, self.tile, side, row)), 4)
         return shared(self.state, words.add(slot, side.offset, panel, words.mul(row, ROW_BYTES), place))
 
     def _number(self, side: Side, slot: Word, place: Word, row: Word) -> str:
-        """Return a number of 32 bits of a factor that lies along rows or columns."""
-        words, writer = Words(self.state.writer), self.state.writer
-        panel = words.mul(words.right(place, 5), self.tile.staged * ROW_BYTES)
-        chunk = words.xor(words.right(words.both(place, 31), 2), words.left(words.both(row, 3), 1))
-        inside = words.add(words.left(chunk, 4), words.left(words.both(place, 3), 2))
+        """Return a number of 32 or 64 bits of a factor that lies along rows or columns."""
+        words, writer, tile = Words(self.state.writer), self.state.writer, self.tile
+        panel = words.mul(words.div(place, tile.staged), tile.staged * ROW_BYTES)
+        chunk = words.div(words.rem(place, tile.staged), tile.chunk)
+        chunk = words.left(words.xor(chunk, swizzle(words, tile, side, row)), 4)
+        inside = words.add(chunk, words.mul(words.rem(place, tile.chunk), tile.bytes_each))
         at = words.add(slot, side.offset, panel, words.mul(row, ROW_BYTES), inside)
-        return writer.load("i32", shared(self.state, at), pointer=SHARED)
+        return writer.load("double" if tile.dtype is FLOAT64 else "i32", shared(self.state, at), pointer=SHARED)
+
+    def _line(self, side: Side, slot: Word, first: Word, step: int) -> Fragment:
+        """Return the float64 of this thread in eight rows (or columns), in a step: two neighbouring terms."""
+        words, writer, lane = Words(self.state.writer), self.state.writer, self.lane
+        place, chunk = words.add(first, words.right(lane, 2)), words.add(words.both(lane, 3), 4 * step)
+        if side.along is Along.SIDE:
+            terms = (words.add(words.left(chunk, 1), item) for item in (0, 1))
+            return tuple(self._number(side, slot, place, term) for term in terms)
+        kind, address = "<2 x double>", self._row(side, slot, place, chunk)
+        both = writer.load(kind, address, f", align {CHUNK_BYTES}", pointer=SHARED)
+        return tuple(writer.emit(f"extractelement {kind} {both}, i32 {item}") for item in (0, 1))
 
     def _matrices(self, address: str, *, across: bool = False) -> Fragment:
         """Return four matrices of 8 x 8 numbers of 16 bits, whose rows threads give the addresses of."""
@@ -205,6 +226,31 @@ class Warp:
         writer = self.state.writer
         result = writer.call(_FOUR_WORDS, called, (f"{SHARED} {address}",))
         return tuple(writer.emit(f"extractvalue {_FOUR_WORDS} {result}, {number}") for number in range(4))
+
+
+def doubles(state: State, left: Fragment, right: Fragment, to: Sequence[str]) -> list[str]:
+    """Return four sums with products of 16 x 8 by 8 x 8 float64: by one instruction from capability 9.0 on."""
+    writer, found = state.writer, [*to]
+    if state.target.cluster > 1:
+        return _doubles(writer, "m16n8k8", left, right, found)
+    for term, other in enumerate(right):
+        for line in (0, 2):
+            own = left[2 * term + line // 2]
+            found[line : line + 2] = _doubles(writer, "m8n8k4", (own,), (other,), found[line : line + 2])
+    return found
+
+
+def _doubles(writer: FunctionWriter, shape: str, left: Fragment, right: Fragment, to: Sequence[str]) -> list[str]:
+    """Return sums with the products of one instruction."""
+    count, middle, end = len(to), len(to) + len(left), len(to) + len(left) + len(right)
+    parts = (range(count), range(count, middle), range(middle, end), range(count))
+    operands = ", ".join(f"{{{', '.join(f'${number}' for number in part)}}}" for part in parts)
+    ties = ",".join(["=d"] * count + ["d"] * (end - count) + [str(number) for number in range(count)])
+    result = f"{{{', '.join(['double'] * count)}}}"
+    text = f"mma.sync.aligned.{shape}.row.col.f64.f64.f64.f64 {operands};"
+    arguments = ", ".join(f"double {value}" for value in (*left, *right, *to))
+    called = writer.emit(f'call {result} asm "{text}", "{ties}"({arguments}) convergent nounwind memory(none)')
+    return [writer.emit(f"extractvalue {result} {called}, {number}") for number in range(count)]
 
 
 def pairs(lefts: int, rights: int) -> list[tuple[int, int]]:

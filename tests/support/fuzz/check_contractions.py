@@ -177,7 +177,7 @@ def _is_contracted(kernel: Kernel) -> bool:
 def few_rows() -> Generator[None]:
     """Let contractions of few rows and terms be worth tiles."""
     with (
-        patch.multiple(contract, FORMS=_FEW, MET=_MET, ROW_BYTES=8, CHUNK_BYTES=4),
+        patch.multiple(contract, FORMS=_FEW, MET=_MET, ROW_BYTES=16, CHUNK_BYTES=8),
         patch.multiple(contract, LEAST_SIDE=1, LEAST_AREA=1, LEAST_TERMS=1, FULL=0),
         patch.object(matrix, "GROUP_ROWS", 1),
         patch.multiple(nests_apart, LEAST_SIDE=1, LEAST_AREA=1, LEAST_TERMS=1),

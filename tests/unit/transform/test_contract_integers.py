@@ -154,11 +154,27 @@ def test_sums_of_whole_numbers_may_be_floats(types):
         assert torch.equal(found, wanted)
 
 
-def test_other_numbers_have_no_sums_in_words():
-    assert not has_tiles(scheduled(in_floats, torch.float64, torch.float64, torch.float64)[0])
-    assert not has_tiles(scheduled(in_floats, torch.int16, torch.int8, torch.float64)[0])
-    assert not has_tiles(scheduled(scaled_ahead, torch.int8, torch.int8, torch.float64)[0])
-    assert not has_tiles(scheduled(at_the_end_of_floats, torch.int8, torch.int8, torch.float64)[0])
+@pytest.mark.parametrize(
+    ("function", "types"),
+    [
+        (in_floats, (torch.float64, torch.float64)),
+        (in_floats, (torch.bfloat16, torch.float64)),
+        (in_floats, (torch.int16, torch.int8)),
+        (scaled_ahead, (torch.int8, torch.int8)),
+        (at_the_end_of_floats, (torch.int8, torch.int8)),
+    ],
+)
+def test_other_numbers_have_sums_in_float64(function, types):
+    """The tiles are those of float64, whose sums may have any length."""
+    pieces, kernels = scheduled(function, *types, torch.float64)
+    assert has_tiles(pieces)
+    asked = [node for kernel in kernels for each in kernel.versions for node in walk(each.conditions)]
+    assert {node.value for node in asked if isinstance(node, Constant)}.isdisjoint({(2**31 - 1) // 2**14})
+    a, b = (torch.randint(-9, 9, shape).to(dtype) for shape, dtype in zip(((7, 9), (9, 8)), types, strict=True))
+    found, wanted = torch.zeros(2, 7, 8, dtype=torch.float64)
+    in_interpreter(pieces)(a, b, found)
+    function(a.double(), b.double(), wanted)
+    assert torch.equal(found, wanted)
 
 
 @pytest.mark.parametrize("types", [(torch.int16, torch.int8), (torch.int8, torch.int64)], ids=str)

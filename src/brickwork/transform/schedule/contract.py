@@ -28,7 +28,7 @@ from brickwork.analysis.contractions import (
 from brickwork.analysis.meeting import meeting
 from brickwork.analysis.verdicts import Analysis, Bound
 from brickwork.ir import build
-from brickwork.ir.dtypes import FLOAT32
+from brickwork.ir.dtypes import BFLOAT16, FLOAT32, FLOAT64
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Assign,
@@ -62,6 +62,7 @@ from brickwork.target.matrix import (
     MET,
     PADDED,
     PADDED_TRIANGLES,
+    PADDING,
     ROW_BYTES,
     SAVED,
     Form,
@@ -104,7 +105,7 @@ class Nest:
         factor, names = self.contraction.factors[side], (self.rows, self.columns)[side]
         (own, *others) = (node for node in self.band if node.index in names)
         sides = reached(self.contraction.before, frozenset(names))
-        whole = self.contraction.parts(side) == 1 and self.contraction.dtype is not FLOAT32
+        whole = self.contraction.parts(side) == 1 and self.contraction.dtype.size == BFLOAT16.size
         plain = not others and build.is_constant(own.start, 0) and whole
         return meeting(factor, own.index, sides, self.depth.index) if plain else 0
 
@@ -189,7 +190,8 @@ class ContractionPlanner(TilePlanner):
             return
         size, form = found.contraction.dtype.size, self.form
         chunked = (form.chunked and bool(found.laid_out(0)), form.chunked and bool(found.laid_out(1)))
-        groups = self.target.matrix == "wgmma" and (any(chunked) or found.met is not None) and not form.low
+        grouped = not form.low and found.contraction.dtype is not FLOAT64
+        groups = self.target.matrix == "wgmma" and (any(chunked) or found.met is not None) and grouped
         height, width, stages = self.sizes(found, groups=groups)
         sides = found.rows, found.columns, found.depth.index
         staged = ROW_BYTES // size
@@ -215,15 +217,18 @@ class ContractionPlanner(TilePlanner):
         form, found, (height, width) = self.form, nest.contraction, nest.sizes(self.form)
         many = groups and not found.promotes
         if nest.met is None and not form.low and not many:
-            width = min(width, 2 * GROUP_ROWS)
+            # What float64 is computed from needs registers of more threads, or of smaller tiles.
+            copied = found.dtype is not FLOAT64 or (form.chunked and all(map(nest.is_copied, (0, 1))))
+            width = min(width, 2 * GROUP_ROWS if copied else GROUP_ROWS)
 
         sizes, staged = [height, width], [found.parts(side) for side in (0, 1)]
 
         def lines() -> list[int]:
             return [size * count for size, count in zip(sizes, staged, strict=True)]
 
-        room = self.target.shared_bytes // ROW_BYTES
-        while 2 * sum(lines()) > room:
+        room, wide = self.target.shared_bytes // ROW_BYTES, found.dtype is FLOAT64
+        # Sums of float64, too, go through shared memory.
+        while 2 * sum(lines()) > room or (wide and sizes[0] * (sizes[1] + PADDING) * FLOAT64.size > room * ROW_BYTES):
             sizes[lines().index(max(lines()))] //= 2
         return *sizes, min(form.grouped if many else form.stages, room // sum(lines()))
 
