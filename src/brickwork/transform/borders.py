@@ -17,12 +17,13 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 
 from brickwork.analysis.definitions import Definitions
+from brickwork.analysis.found_places import divides
 from brickwork.analysis.polynomial import SIZE_LIMIT
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import Apply, Constant, Expression, For, Load, Node, Read, Select, Size, Symbol
 from brickwork.ir.walk import NodeType, read_symbols, rewrite, statements, walk
-from brickwork.legality import hazard, legality
+from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.schedule.defaults import FEW_ITERATIONS
 from brickwork.transform.sums import SMALL, Sum
@@ -247,10 +248,11 @@ class Borders:
     def line(self, expression: Expression, known: Definitions, inside: Mapping[Symbol, Line]) -> Line | None:
         """Return an expression as a line; what it is made of is tested to be small."""
         value = known.value(expression)
-        return None if value is None else self._line(value, inside)
+        return None if value is None else self.line_of(value, inside)
 
     @legality
-    def _line(self, value: Expression, inside: Mapping[Symbol, Line]) -> Line | None:
+    def line_of(self, value: Expression, inside: Mapping[Symbol, Line]) -> Line | None:
+        """Return a value, made of what the loop's body does not change and of indices, as a line."""
         match value:
             case Constant(value=number):
                 return _small(NOTHING.plus(ONE, int(number)))
@@ -259,25 +261,25 @@ class Borders:
             case Read(symbol=symbol) if symbol in inside:
                 return inside[symbol]
             case Apply(operator=operator, operands=(left, right)) if operator.name in {"add", "sub"}:
-                first, second = self._line(left, inside), self._line(right, inside)
+                first, second = self.line_of(left, inside), self.line_of(right, inside)
                 if first is None or second is None:
                     return None
                 return _small(first.plus(second, 1 if operator.name == "add" else -1))
             case Apply(
                 operator=operator, operands=(Constant(value=number), other) | (other, Constant(value=number))
             ) if operator.name == "mul":
-                found = self._line(other, inside)
+                found = self.line_of(other, inside)
                 return None if found is None else _small(NOTHING.plus(found, int(number)))
             case Apply(operator=operator, operands=(operand,)) if operator.name == "neg":
-                found = self._line(operand, inside)
+                found = self.line_of(operand, inside)
                 return None if found is None else NOTHING.plus(found, -1)
             case _:
-                return self._leaf(value)
+                return self.leaf(value)
 
     @legality
-    def _leaf(self, value: Expression) -> Line | None:
+    def leaf(self, value: Expression) -> Line | None:
         """Return what the loop does not change as a line of its own."""
-        if read_symbols(value) & self.indices_in() or not _is_safe(value):
+        if read_symbols(value) & self.indices_in() or not is_safe(value):
             return None
         self.leaves[value] = None
         return Line(0, Sum(((value, 1),)), Sum(((value, 1),)))
@@ -318,11 +320,6 @@ def _small(line: Line) -> Line | None:
 
 
 @legality
-def _is_safe(value: Expression) -> bool:
+def is_safe(value: Expression) -> bool:
     """Whether an expression can be computed although the loop may not run: nothing in it may fail."""
-    return not any(isinstance(node, Load) or _may_divide_by_zero(node) for node in walk(value))
-
-
-@hazard
-def _may_divide_by_zero(node: Node) -> bool:
-    return isinstance(node, Apply) and node.operator.name in {"floordiv", "mod"} and node.dtype is INT64
+    return not any(isinstance(node, Load) or divides(node) for node in walk(value))

@@ -15,6 +15,7 @@ from dataclasses import replace
 from itertools import count
 
 from brickwork.analysis.analyse import analyse
+from brickwork.analysis.found_places import divides
 from brickwork.analysis.scalars import live_after_loops
 from brickwork.analysis.verdicts import Analysis, Bound
 from brickwork.ir import build
@@ -22,7 +23,6 @@ from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Assign, Block, Expression, For, Kernel, Load, Statement, Symbol
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, substitute, walk
 from brickwork.legality import hazard, legality
-from brickwork.transform.hoist_checks import may_divide_by_zero
 
 BOUND_NUMBERS = 3_900_000
 """Numbers of the variables made in here start from this."""
@@ -71,7 +71,7 @@ def _are_fixed(loop: For, live: frozenset[Symbol]) -> bool:
             return False
         if effects(item).loads & effects(loop).changes:
             return False
-        if any(map(may_divide_by_zero, walk(item.value))):
+        if any(map(divides, walk(item.value))):
             return False
         changing -= {item.symbol}
     return True

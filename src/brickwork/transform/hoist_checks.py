@@ -13,8 +13,7 @@ index and of what the loop does not change, and of nothing else.
 
 from __future__ import annotations
 
-from dataclasses import field, replace
-from typing import NamedTuple
+from dataclasses import replace
 
 from brickwork.analysis.bounds import TEST_LIMIT
 from brickwork.analysis.definitions import Definitions, definitions_in
@@ -37,17 +36,13 @@ from brickwork.ir.nodes import (
     Store,
     While,
 )
-from brickwork.ir.walk import NodeType, read_symbols, rewrite, statements, walk, with_blocks
-from brickwork.legality import hazard, legality
+from brickwork.ir.walk import NodeType, read_symbols, rewrite, statements, with_blocks
+from brickwork.legality import legality
 from brickwork.records import dataclass
+from brickwork.transform.borders import Borders, Line, is_safe
 from brickwork.transform.guard import conjunction
 from brickwork.transform.schedule.planner import FEW
-
-LEAF = 2**40
-"""What is added up or multiplied is tested to lie within plus or minus this, so that no sum of it wraps."""
-MOST = 2**62
-WHOLE = 2**63
-"""The limit of what is not tested to be small."""
+from brickwork.transform.sums import Sum
 
 
 def hoist_checks(block: Block, *, grid: bool = False) -> Block:
@@ -75,7 +70,7 @@ def _is_short(loop: For) -> bool:
 
 def _versions(loop: For, *, grid: bool) -> Statement:
     """Return the loop without the checks that are tested before it, or with them."""
-    pass_ = _Pass(loop)
+    pass_ = _Pass(loop, {})
     body = pass_.block(loop.body, definitions_in(loop.body), frozenset())
     tests = tuple(pass_.tests)
     if not tests or len(tests) > TEST_LIMIT or (grid and any(isinstance(node, Check) for node in statements(body))):
@@ -83,26 +78,13 @@ def _versions(loop: For, *, grid: bool) -> Statement:
     return If(condition=conjunction(tests), then=(replace(loop, body=body),), otherwise=(loop,), loc=loop.loc)
 
 
-class Range(NamedTuple):
-    """The least and the greatest value of an index, computed before the loop, and what neither exceeds if tested."""
-
-    low: Expression
-    high: Expression
-    limit: int
-
-
 Places = frozenset[tuple[Expression, Expression]]
 """Indices and the sizes that they are below, and not negative; in terms of what an iteration does not change."""
 
 
 @dataclass(slots=True)
-class _Pass:
+class _Pass(Borders):
     """A loop whose checks are taken out. With `tests`, evaluated before it, they hold in all of its iterations."""
-
-    loop: For
-    tests: dict[Expression, None] = field(default_factory=dict[Expression, None])
-
-    # ------------------------------------------------------------ statements
 
     def block(self, block: Block, known: Definitions, inside: Places) -> Block:
         """Return a block without the checks that are tested before the loop."""
@@ -128,94 +110,44 @@ class _Pass:
         """Note the test of an index against a size; False if there is none."""
         before = dict(self.tests)
         index, size = place
-        found = self.range(index)
-        if found is None or self.loop.index in read_symbols(size) or not _is_safe(size):
+        ends = self.ends(index)
+        if ends is None or self.loop.index in read_symbols(size) or not is_safe(size):
             self.tests = before
             return False
-        self.test("ge", found.low, build.integer(0))
-        self.test("lt", found.high, size)
+        self.test(build.apply("ge", ends[0], build.integer(0)))
+        self.test(build.apply("lt", ends[1], size))
         return True
 
-    def test(self, name: str, left: Expression, right: Expression) -> None:
-        """Note a comparison, unless it is sure to hold."""
-        condition = build.apply(name, left, right)
-        if not (isinstance(condition, Constant) and condition.value):
-            self.tests[condition] = None
-
-    # ------------------------------------------------------------ what an index runs through
-
     @legality
-    def range(self, index: Expression) -> Range | None:
-        """Return the range of an int64 expression over all iterations."""
+    def ends(self, index: Expression) -> tuple[Expression, Expression] | None:
+        """Return the least and the greatest value of an int64 expression over all iterations, computed before these."""
+        first, last = self.loop.start, build.sub(self.loop.stop, build.integer(1))
         if self.loop.index not in read_symbols(index):
-            return Range(index, index, WHOLE) if _is_safe(index) else None
-        match index:
-            case Read():
-                return Range(self.loop.start, build.sub(self.loop.stop, build.integer(1)), WHOLE)
-            case Apply(operator=operator, operands=operands):
-                return self.apply(operator.name, operands)
-            case _:
-                return None
-
-    def part(self, index: Expression) -> Range | None:
-        """Return the range of what an operator is applied to, which is tested to be small."""
-        found = self.range(index)
-        if found is None or found.limit < WHOLE:
-            return found
-        for value in dict.fromkeys((found.low, found.high)):
-            self.test("ge", value, build.integer(-LEAF))
-            self.test("le", value, build.integer(LEAF))
-        return found._replace(limit=LEAF)
+            return (index, index) if is_safe(index) else None
+        if isinstance(index, Read):
+            return first, last
+        self.leaves.clear()
+        if (line := self.line_of(index, {})) is None:
+            return None
+        for value in (*self.leaves, first, self.loop.stop):
+            self.bound(value)
+        low, high = (first, last) if line.factor > 0 else (last, first)
+        ends = (line.low.plus(Sum(((low, 1),)), line.factor), line.high.plus(Sum(((high, 1),)), line.factor))
+        return ends[0].expression(), ends[1].expression()
 
     @legality
-    def apply(self, name: str, operands: tuple[Expression, ...]) -> Range | None:
-        """Return the range of an operator's results."""
-        match name, operands:
-            case "mul", (Constant(value=factor), other) | (other, Constant(value=factor)):
-                return _scaled(self.part(other), int(factor))
-            case "neg", (operand,):
-                return _scaled(self.part(operand), -1)
-            case "mod", (_, divisor):
-                rest = self.part(divisor)
-                if rest is None or rest.low != rest.high:
+    def leaf(self, value: Expression) -> Line | None:
+        """Return what the loop does not change as a line of its own; remainders by that lie below it."""
+        match value:
+            case Apply(operator=operator, operands=(_, divisor)) if operator.name == "mod" and self.loop.index in (
+                read_symbols(value)
+            ):
+                if (most := Borders.leaf(self, divisor)) is None:
                     return None
-                self.test("gt", rest.low, build.integer(0))
-                return Range(build.integer(0), build.sub(rest.low, build.integer(1)), rest.limit)
-            case (("add" | "sub"), (left, right)):
-                first, second = self.part(left), self.part(right)
-                second = _scaled(second, -1) if name == "sub" else second
-                if first is None or second is None or first.limit + second.limit > MOST:
-                    return None
-                return Range(
-                    build.add(first.low, second.low), build.add(first.high, second.high), first.limit + second.limit
-                )
+                self.test(build.apply("gt", divisor, build.integer(0)))
+                return replace(most, low=Sum(), high=most.high.plus(Sum((), -1)))
             case _:
-                return None
-
-
-@legality
-def _scaled(found: Range | None, factor: int) -> Range | None:
-    if found is None or abs(factor) * found.limit > MOST:
-        return None
-    ends = (found.low, found.high) if factor == abs(factor) else (found.high, found.low)
-    low, high = (build.mul(build.integer(factor), end) for end in ends)
-    return Range(low, high, abs(factor) * found.limit)
-
-
-@legality
-def _is_safe(value: Expression) -> bool:
-    """Whether an expression can be computed although the loop may not run: nothing in it may fail."""
-    return not any(isinstance(node, Load) or may_divide_by_zero(node) for node in walk(value))
-
-
-@hazard
-def may_divide_by_zero(node: Node) -> bool:
-    """Whether a node is a quotient or a remainder of integers by what may be zero."""
-    match node:
-        case Apply(operator=operator, operands=(_, divisor)) if operator.name in {"floordiv", "mod"}:
-            return not (isinstance(divisor, Constant) and divisor.value)
-        case _:
-            return False
+                return Borders.leaf(self, value)
 
 
 # ---------------------------------------------------------------- checks

@@ -134,7 +134,7 @@ def _reads_neighbours(loop: For) -> bool:
         node for node in walk(loop.body) if isinstance(node, Load) and node.tensor.type.contiguous and node.indices
     )
     sums = (sum_of(node.indices[-1]) for node in reads)
-    return any(abs(dict(each.terms).get(build.read(loop.index), 0)) == 1 for each in sums if each is not None)
+    return any(abs(each.often(build.read(loop.index))) == 1 for each in sums if each is not None)
 
 
 @legality

@@ -39,6 +39,10 @@ class Sum:
         left = tuple((item, count) for item, count in terms.items() if count)
         return Sum(left, self.constant + factor * other.constant)
 
+    def often(self, item: Expression) -> int:
+        """Return how many times an expression is in it."""
+        return dict(self.terms).get(item, 0)
+
     @property
     def limit(self) -> int:
         """The greatest absolute value, where what is added up is small."""
@@ -50,9 +54,7 @@ class Sum:
         """Return how many times a variable is in it, and the rest; None if something in that is computed from it."""
         own: Expression = Read(symbol=symbol)
         rest = Sum(tuple(pair for pair in self.terms if pair[0] != own), self.constant)
-        return (
-            None if symbol in read_symbols([item for item, _ in rest.terms]) else (dict(self.terms).get(own, 0), rest)
-        )
+        return None if symbol in read_symbols([item for item, _ in rest.terms]) else (self.often(own), rest)
 
     def expression(self) -> Expression:
         """Return what computes it, what is taken away last."""

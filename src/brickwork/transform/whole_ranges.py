@@ -12,7 +12,7 @@ else asks which block it is. Loops may stand between the two.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import cast
@@ -33,10 +33,7 @@ from brickwork.legality import legality
 from brickwork.transform.canonical.choices import is_simple
 from brickwork.transform.schedule.segments import headed
 from brickwork.transform.scratch import Names
-
-_Linear = dict[Expression | None, int]
-"""A sum of integers, each taken so many times, and of a number (None)."""
-
+from brickwork.transform.sums import Sum, linear
 
 MayMove = Callable[[For, Sequence[For]], bool]
 """Whether a loop over blocks may move to the loop in one, which is the whole range then, past loops between the two."""
@@ -146,10 +143,11 @@ def _whole(outer: For, inner: For, names: Names, asked: list[Expression]) -> For
 
     def visit(node: Node) -> Node:
         if isinstance(node, Apply) and node.operator.name in {"add", "sub"} and node.dtype is symbol.dtype:
-            terms = _linear(node)
-            often = terms.pop(place, 0)
-            if often and terms.pop(block, 0) == often * size:
-                return _sum({build.read(symbol): often, **terms})
+            found = linear(node)
+            often = found.often(place)
+            if often and found.often(block) == often * size:
+                rest = found.plus(Sum(((place, 1), (block, size))), -often)
+                return Sum(((build.read(symbol), often),)).plus(rest).expression()
         return node
 
     body = tuple(rewrite(item, visit) for item in inner.body)
@@ -163,87 +161,37 @@ def _whole(outer: For, inner: For, names: Names, asked: list[Expression]) -> For
 @legality
 def _bounds(outer: For, inner: For, asked: list[Expression]) -> tuple[Expression, Expression] | None:
     """Return where the first block begins and the last one ends; None if blocks do not follow on one another."""
-    block, begin = build.read(outer.index), _linear(inner.start)
-    size = begin.get(block, 0)
+    begin = linear(inner.start)
+    if (along := begin.along(outer.index)) is None:
+        return None
+    size, rest = along
     ends = [*operands_of(inner.stop, "minimum")]
-    limits = [end for end in ends if _difference(_linear(end), begin) != {None: size}]
+    limits = [end for end in ends if linear(end) != begin.plus(Sum((), size))]
     if size < 1 or len(limits) == len(ends) or outer.index in read_symbols(limits):
         return None
-    first, last = (_put(begin, block, bound) for bound in (outer.start, outer.stop))
-    if outer.index in read_symbols([term for term in (*first, *last) if term is not None]):
-        return None
+    first, last = (rest.plus(linear(bound), size) for bound in (outer.start, outer.stop))
     least, whole = _least(last)
-    if not limits and last.get(None, 0) >= size:
+    if not limits and last.constant >= size:
         asked += whole
-        return _sum(first), _sum(least)
-    rest = [_difference(least, _linear(limit)) for limit in limits]
-    beyond = any(each.pop(None, 0) >= 0 and not each for each in rest)
-    ends = limits if beyond else [_sum(last), *limits]
-    return _sum(first), reduce(lambda one, other: build.apply("minimum", one, other), ends)
+        return first.expression(), least.expression()
+    over = [least.plus(linear(limit), -1) for limit in limits]
+    beyond = any(each.constant >= 0 and not each.terms for each in over)
+    ends = limits if beyond else [last.expression(), *limits]
+    return first.expression(), reduce(lambda one, other: build.apply("minimum", one, other), ends)
 
 
 @legality
-def _least(terms: _Linear) -> tuple[_Linear, list[Expression]]:
+def _least(found: Sum) -> tuple[Sum, list[Expression]]:
     """Return what a sum is at least: what is rounded down loses at most so much. It is that where conditions hold."""
-    least, whole = _Linear(), list[Expression]()
-    for term, often in terms.items():
+    least, whole = Sum((), found.constant), list[Expression]()
+    for term, often in found.terms:
         match term:
             case Apply(operator=operator, operands=(value, Constant(value=int(by)) as divisor)) if (
                 operator.name == "floordiv" and by > 0 and often > 0 and often % by == 0
             ):
-                parts = [*_linear(value).items(), (None, 1 - by)]
-                _add(least, ((part, count * (often // by)) for part, count in parts))
+                least = least.plus(linear(value).plus(Sum((), 1 - by)), often // by)
                 rest = build.apply("mod", build.add(value, build.integer(1)), divisor)
                 whole.append(build.apply("eq", rest, build.integer(0)))
             case _:
-                _add(least, [(term, often)])
+                least = least.plus(Sum(((term, often),)))
     return least, whole
-
-
-@legality
-def _linear(value: Expression) -> _Linear:
-    """Return an integer as a sum."""
-    result = _Linear()
-    match value:
-        case Constant(value=int(number)):
-            _add(result, [(None, number)])
-        case Apply(operator=operator, operands=(left, right)) if operator.name in {"add", "sub"}:
-            sign = 1 if operator.name == "add" else -1
-            _add(result, _linear(left).items())
-            _add(result, ((term, sign * often) for term, often in _linear(right).items()))
-        case Apply(operator=operator, operands=(left, Constant(value=int(number)))) if operator.name == "mul":
-            _add(result, ((term, number * often) for term, often in _linear(left).items()))
-        case Apply(operator=operator, operands=(Constant(value=int(number)), right)) if operator.name == "mul":
-            _add(result, ((term, number * often) for term, often in _linear(right).items()))
-        case _:
-            result[value] = 1
-    return result
-
-
-def _add(into: _Linear, terms: Iterable[tuple[Expression | None, int]]) -> None:
-    for term, often in terms:
-        into[term] = into.get(term, 0) + often
-        if not into[term]:
-            del into[term]
-
-
-def _difference(one: _Linear, other: _Linear) -> _Linear:
-    result = _Linear(one)
-    _add(result, ((term, -often) for term, often in other.items()))
-    return result
-
-
-def _put(terms: _Linear, symbol: Expression, value: Expression) -> _Linear:
-    """Return a sum with a value in place of a term."""
-    result = _Linear(terms)
-    often = result.pop(symbol)
-    _add(result, ((term, often * count) for term, count in _linear(value).items()))
-    return result
-
-
-def _sum(terms: _Linear) -> Expression:
-    """Return a sum as an expression."""
-    number = build.integer(terms.get(None, 0))
-    others = (build.mul(term, build.integer(often)) for term, often in terms.items() if term is not None)
-    found = reduce(build.add, others, build.integer(0))
-    return build.add(found, number)

@@ -202,7 +202,7 @@ LENGTH = symbol("length")
         op("add", op("floordiv", N, 2), C),
         op("add", op("mod", N, 2), C),
         op("add", op("mul", N, N), C),
-        op("mul", op("mul", C, 2**21), 2),
+        op("mul", op("mul", C, 2**13), 2),
     ],
 )
 def test_indices_whose_range_is_known(index: Expression):
@@ -222,7 +222,7 @@ def test_indices_whose_range_is_known(index: Expression):
         op("mod", C, load(AT, C)),
         op("mul", C, 2**62),
         op("mul", load(AT, C), 2),
-        op("add", op("mul", C, 2**22), op("mul", C, 2**22)),
+        op("add", op("mul", C, 2**14), op("mul", C, 2**14)),
         op("minimum", N, C),
     ],
 )
