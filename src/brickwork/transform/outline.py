@@ -60,7 +60,7 @@ from brickwork.transform.predicate import predicate
 from brickwork.transform.recurrences import Carrying
 from brickwork.transform.register_lists import Literal, literal_lists
 from brickwork.transform.replicate_reductions import replicate_reductions
-from brickwork.transform.row_updates import with_rows, with_sums
+from brickwork.transform.row_updates import with_rows
 from brickwork.transform.schedule.lockstep import runs_in_lockstep
 from brickwork.transform.scratch import Names, identity, joins, names_of
 from brickwork.transform.shared_locals import share_locals, used_tables
@@ -327,7 +327,7 @@ class _Outliner:
         if loop.role is Role.BLOCK:
             body = tuple(rewrite(node, _in_block) for node in body)
         else:
-            body = with_rows(with_sums(in_order(body), self.names), levels[-1].index, self.names)
+            body = with_rows(in_order(body), levels[-1].index, self.names)
         result = replace(levels[-1], body=self.flagged((*heads, *body)))
         for level in reversed(levels[:-1]):
             result = replace(level, body=(result,))

@@ -1,16 +1,12 @@
-"""Updates of elements in loops over items that are written out: added up first, or made for several items at once.
+"""Updates of elements in loops over items that are written out: made for several items at once.
 
-    for t in range(T):                                      for j in range(64): sum[j] = 0
-        for j in range(64):                                 for t in range(T):
-            atomic w[h, j] += a[j] * s[j]                       for j in range(32):
-            atomic r[b, t, j] += s[j] * g           ->              sum[j] += a[j] * s[j]
-                                                                    part[j] = s[j] * g
-                                                                for j in range(32): atomic r[b, t, j] += part[j]
-                                                                for j in range(32, 64): ...
-                                                            for j in range(64): atomic w[h, j] += sum[j]
+    for t in range(T):                                for t in range(T):
+        for j in range(64):                               for j in range(32): part[j] = s[j] * g
+            atomic r[b, t, j] += s[j] * g      ->         for j in range(32): atomic r[b, t, j] += part[j]
+                                                          for j in range(32, 64): ...
 
 A loop that does nothing but such updates of up to 32 items is a row: threads of a warp make those together
-(`codegen/row_updates.py`). Sums are rounded in another order than the atomic additions, which have none.
+(`codegen/row_updates.py`).
 """
 
 from __future__ import annotations
@@ -35,13 +31,10 @@ from brickwork.ir.nodes import (
     Tensor,
     TensorType,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, substitute, walk, with_blocks
+from brickwork.ir.walk import assigned_symbols, read_symbols, walk, with_blocks
 from brickwork.legality import legality
 from brickwork.target.target import WARP
-from brickwork.transform.register_lists import FEW
-from brickwork.transform.scratch import Names, empty_sum
-
-# ---------------------------------------------------------------- rows
+from brickwork.transform.scratch import Names
 
 
 @legality
@@ -140,71 +133,3 @@ def _grouped(loop: For, updates: Sequence[Store], names: Names) -> Iterator[Stat
 
 def _local(name: str, items: int, names: Names) -> Tensor:
     return Tensor(name, next(names.tensors), TensorType(FLOAT32, 1, contiguous=True, unit_axis=0), (items,))
-
-
-# ---------------------------------------------------------------- sums
-
-
-def with_sums(body: Block, names: Names) -> Block:
-    """Return what a thread runs with updates of the same elements in each iteration of a loop added up first."""
-    result: list[Statement] = []
-    for statement in body:
-        sums = _sums(statement) if isinstance(statement, For) else []
-        if isinstance(statement, For) and sums:
-            result += _summed(statement, sums, names)
-        elif isinstance(statement, For):
-            result.append(replace(statement, body=with_sums(statement.body, names)))
-        else:
-            result.append(statement)
-    return tuple(result)
-
-
-@legality
-def _sums(loop: For) -> list[tuple[For, Store]]:
-    """Return the updates in loops over items in a loop whose elements are the same in each of its iterations.
-
-    Lists are short: with a long one a thread that has two already would spill registers.
-    """
-    found: list[tuple[For, Store]] = []
-    if _items(loop) or effects(loop.body).jumps or effects(loop.body).fails:
-        return found
-    changing = assigned_symbols(loop.body) | {loop.index}
-    for inner in _surely_run(loop):
-        if not 0 < _items(inner) <= FEW:
-            continue
-        for store in inner.body:
-            if isinstance(store, Store) and _is_updated(store, loop.body):
-                reads = read_symbols(store.indices)
-                alone = not effects(store.indices).loads and reads & changing == frozenset((inner.index,))
-                found += [(inner, store)] if alone else []
-    return found
-
-
-def _surely_run(loop: For) -> list[For]:
-    """Return the loops that stand in a loop itself."""
-    return [node for node in loop.body if isinstance(node, For)]
-
-
-def _summed(loop: For, sums: Sequence[tuple[For, Store]], names: Names) -> Iterator[Statement]:
-    """Yield a loop with sums in lists, which begin before it and are given after it, if it has an iteration."""
-    held: dict[int, Statement] = {}
-    after: list[Statement] = []
-    for inner, store in sums:
-        part = _local(f"{store.tensor.name}_sum", _items(inner), names)
-        index = names.symbol(inner.index.name, inner.index.dtype)
-        here, there = (build.sub(build.read(each), inner.start) for each in (inner.index, index))
-        yield Local(tensor=part, loc=store.loc)
-        yield replace(inner, index=index, body=(names.store(part, there, empty_sum(FLOAT32)),))
-        total = build.add(names.load(part, here), store.value)
-        held[id(store)] = replace(names.store(part, here, total), loc=store.loc)
-        places = tuple(substitute(each, {inner.index: build.read(index)}) for each in store.indices)
-        given = replace(store, indices=places, value=names.load(part, there), access=next(names.accesses))
-        after.append(replace(inner, index=index, body=(given,)))
-    yield replace(loop, body=tuple(_with(node, held) for node in loop.body))
-    yield If(condition=build.apply("lt", loop.start, loop.stop), then=tuple(after), loc=loop.loc)
-
-
-def _with(node: Statement, held: dict[int, Statement]) -> Statement:
-    if not isinstance(node, For):
-        return node
-    return replace(node, body=tuple(held.get(id(each), each) for each in node.body))

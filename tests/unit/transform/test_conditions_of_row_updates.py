@@ -1,4 +1,4 @@
-"""Updates are rows, or are added up first, where each condition on them holds, and are neither where one does not."""
+"""Updates are rows where each condition on them holds, and none where one does not."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from brickwork.ir.dtypes import FLOAT32, FLOAT64, INT64
 from brickwork.ir.nodes import For, Load, Store, TensorType
 from brickwork.ir.nodes import Tensor as Memory
 from brickwork.ir.walk import rewrite, walk
-from brickwork.transform.row_updates import _row_updates, _sums, row_update
+from brickwork.transform.row_updates import _row_updates, row_update
 from support.lowering import memory
 from support.scheduling import kernel_of, loops_of
 
@@ -95,6 +95,13 @@ def test_a_row_has_additions_of_floats_to_elements_in_memory():
     kept = replace(store, tensor=replace(store.tensor, sizes=(6, 64)))
     assert kept.tensor.is_local
     assert row_of(0, 8, itself, loop=replace(loop, body=(kept,))) is None
+
+
+def of_any(x: Tensor, out: Tensor, n: Tensor) -> None:
+    for c in range(6):
+        for t in range(x.shape[0]):
+            for j in range(x.shape[1]):
+                out[c, j] += x[t, j]
 
 
 def with_extremes(x: Tensor, out: Tensor, n: Tensor) -> None:
@@ -197,103 +204,7 @@ def test_what_is_read_or_set_beside_updates_is_updated_one_by_one():
     again = replace(loops["j"], body=(store, replace(store, tensor=x_of(loops), combine=None)))
     for loop, count in ((reads, 0), (sets, 0), (again, 1)):
         assert len(_row_updates(loop, loops["c"].index)) == count
-        around = replace(loops["c"], stop=build.read(loops["c"].index), body=(loop,))
-        assert len(_sums(around)) == count
 
 
 def x_of(loops):
     return next(node.tensor for node in walk(loops["c"]) if isinstance(node, Load) and node.tensor.name == "x")
-
-
-# ---------------------------------------------------------------- sums
-
-
-def summed(x: Tensor, out: Tensor, n: Tensor) -> None:
-    for c in range(6):
-        for t in range(x.shape[0]):
-            for j in range(16):
-                out[c, j] += x[t, j]
-
-
-def of_many(x: Tensor, out: Tensor, n: Tensor) -> None:
-    for c in range(6):
-        for t in range(x.shape[0]):
-            for j in range(17):
-                out[c, j] += x[t, j]
-
-
-def of_any(x: Tensor, out: Tensor, n: Tensor) -> None:
-    for c in range(6):
-        for t in range(x.shape[0]):
-            for j in range(x.shape[1]):
-                out[c, j] += x[t, j]
-
-
-def a_few_times(x: Tensor, out: Tensor, n: Tensor) -> None:
-    for c in range(6):
-        for t in range(6):
-            for j in range(16):
-                out[c, j] += x[t, j]
-
-
-def until(x: Tensor, out: Tensor, n: Tensor) -> None:
-    for c in range(6):
-        for t in range(x.shape[0]):
-            if x[t, 0] > 3.0:
-                break
-            for j in range(16):
-                out[c, j] += x[t, j]
-
-
-def failing(x: Tensor, out: Tensor, n: Tensor) -> None:
-    for c in range(6):
-        for t in range(x.shape[0]):
-            assert x[t, 0] < 9.0
-            for j in range(16):
-                out[c, j] += x[t, j]
-
-
-def of_each_row(x: Tensor, out: Tensor, n: Tensor) -> None:
-    for c in range(6):
-        for t in range(x.shape[0]):
-            for j in range(16):
-                out[t, j] += x[t, j]
-
-
-def of_a_row_it_finds(x: Tensor, out: Tensor, n: Tensor) -> None:
-    for c in range(6):
-        for t in range(x.shape[0]):
-            place = t // 3
-            for j in range(16):
-                out[place, j] += x[t, j]
-
-
-def of_rows_in_data(x: Tensor, out: Tensor, n: Tensor) -> None:
-    for c in range(6):
-        for t in range(x.shape[0]):
-            for j in range(16):
-                out[n[c] % 6, j] += x[t, j]
-
-
-def of_an_element(x: Tensor, out: Tensor, n: Tensor) -> None:
-    for c in range(6):
-        for t in range(x.shape[0]):
-            for j in range(16):
-                out[c, 0] += x[t, j]
-
-
-def test_updates_of_the_same_items_are_added_up_first():
-    (found,) = _sums(loops_with(summed)["t"])
-    assert found == (loops_with(summed)["j"], loops_with(summed)["j"].body[0])
-    assert not _sums(loops_with(summed, updates=())["t"])
-    assert not _sums(loops_with(summed, dtype=FLOAT64)["t"])
-
-
-NO_SUMS = [of_many, of_any, a_few_times, until, failing, of_each_row, of_a_row_it_finds, of_rows_in_data, of_an_element]
-
-
-@pytest.mark.parametrize("function", NO_SUMS)
-def test_updates_of_other_items_are_made_in_turn(function):
-    loops = loops_with(function)
-    assert any(isinstance(node, Store) and node.combine is not None for node in walk(loops["j"]))
-    assert not _sums(loops["t"])

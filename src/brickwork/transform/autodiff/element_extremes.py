@@ -52,7 +52,6 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.walk import (
     assigned_symbols,
-    read_counts,
     read_symbols,
     rewrite,
     rewrite_blocks,
@@ -119,7 +118,7 @@ def choose_element_extremes(
 
     `allocated` are the tensors that the host makes, `saved` the results that are known as they are after the kernel.
     """
-    known, chosen = _Known(active, allocated, effects(block).rebinds), Chosen(_with_nested_choices(block))
+    known, chosen = _Known(active, allocated, effects(block).rebinds), Chosen(block)
     place = 0
     while place < len(chosen.block):
         root = chosen.block[place]
@@ -136,7 +135,7 @@ def choose_element_extremes(
             *_Finder(update, active, names, chosen).nests(fill, saved.get(tensor) if is_last else None),
         )
         chosen.block = (*chosen.block[:place], *nests, *chosen.block[place + 1 :])
-    return chosen if chosen.made else replace(chosen, block=block)
+    return chosen
 
 
 # ---------------------------------------------------------------- what an update is
@@ -516,44 +515,3 @@ class _Finder:
                 case _:
                     pass
         return True
-
-
-# ---------------------------------------------------------------- conditions of two parts
-
-
-def _with_nested_choices(block: Block) -> Block:
-    """Return a block in which `if a and b` is a branch in a branch, where b is computed only if a holds.
-
-        if a: c = b                           if a:
-        else: c = a                   ->          if b: ...
-        if c: ...
-
-    Nothing else may read c.
-    """
-    reads = read_counts(block)
-
-    def visit(block: Block) -> Block:
-        result: list[Statement] = []
-        for statement in block:
-            nested = _nested(result[-1], statement, reads) if result else None
-            if nested is None:
-                result.append(statement)
-            else:
-                result[-1] = nested
-        return tuple(result)
-
-    nested = rewrite_blocks(block, visit)
-    return block if nested == block else _with_nested_choices(nested)
-
-
-@legality
-def _nested(previous: Statement, statement: Statement, reads: Counter[Symbol]) -> If | None:
-    """Return two branches as one in the other, if the second one asks for what the first one sets."""
-    match previous, statement:
-        case (
-            If(condition=first, then=(*ahead, Assign(symbol=both, value=second)), otherwise=(Assign() as other,)),
-            If(condition=Read(symbol=asked), otherwise=()),
-        ) if other == replace(other, symbol=both, value=first) and asked == both and reads[both] == 1:
-            return replace(previous, then=(*ahead, replace(statement, condition=second)), otherwise=())
-        case _:
-            return None

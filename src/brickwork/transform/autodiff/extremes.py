@@ -17,7 +17,6 @@ at places that nothing tells beforehand. Invariant: every variable has the same 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
@@ -39,7 +38,6 @@ from brickwork.ir.nodes import (
     Load,
     Local,
     Node,
-    Random,
     Read,
     Statement,
     Store,
@@ -49,16 +47,14 @@ from brickwork.ir.nodes import (
 from brickwork.ir.walk import (
     NodeType,
     assigned_symbols,
-    read_counts,
     read_symbols,
     rewrite,
     rewrite_statements,
     statements,
-    substitute,
     walk,
     with_blocks,
 )
-from brickwork.legality import hazard, legality
+from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.autodiff.saved_places import SavedPlaces
 from brickwork.transform.autodiff.window_elements import is_alone, is_of, slides
@@ -74,7 +70,7 @@ def choose_extremes(
     block: Block, active: Collection[Symbol | Tensor], names: Names, saved: SavedPlaces | None = None
 ) -> Block:
     """Return the block with the least and greatest values in `active` found by their places, which may be `saved`."""
-    finder = _Finder(frozenset(active), names, read_counts(block), _read_elsewhere(block), saved)
+    finder = _Finder(frozenset(active), names, _read_elsewhere(block), saved)
     return tuple(_block(block, finder, ()))
 
 
@@ -129,16 +125,12 @@ def _block(block: Block, finder: _Finder, around: tuple[Symbol, ...]) -> Iterato
                 yield with_blocks(statement, lambda part: _block(part, finder, around))
             case For(index=index, body=body):
                 inner = (*around, index)
-                plain = replace(statement, body=_with_plain_choices(body, finder.reads))
-                whole = finder.collapsed(plain, inner)
+                whole = finder.collapsed(statement, inner)
                 if whole is not None:
                     yield from whole
                     continue
-                own = statement
-                if effects(body).loops:
-                    plain = own = replace(statement, body=tuple(_block(body, finder, inner)))
-                found = tuple(finder.loop(plain, inner, block[number + 1 :]))
-                yield from found if len(found) > 1 else (own,)
+                own = replace(statement, body=tuple(_block(body, finder, inner))) if effects(body).loops else statement
+                yield from finder.loop(own, inner, block[number + 1 :])
             case _:
                 yield statement
 
@@ -195,7 +187,6 @@ class _Finder:
 
     active: frozenset[Symbol | Tensor]
     names: Names
-    reads: Counter[Symbol]
     elsewhere: frozenset[Tensor]
     results: SavedPlaces | None
 
@@ -480,55 +471,6 @@ def _extreme(statement: Statement) -> _Extreme | None:
             return _guarded(statement)
         case _:
             return None
-
-
-def _with_plain_choices(block: Block, reads: Counter[Symbol]) -> Block:
-    """Return a block in which `a and b` and `a or b` are operators, where computing both does no harm.
-
-        if a: c = b                       ->      c = a and b
-        else: c = a
-
-    `reads` says how often each variable is read in the kernel.
-    """
-
-    def visit(node: Statement) -> Block:
-        if not isinstance(node, If) or not node.otherwise or not node.then:
-            return (node,)
-        (first, one), (second, other) = _assigned(node.then), _assigned(node.otherwise)
-        inside = assigned_symbols(node) - {first}
-        within = read_counts(node)
-        if first is None or first != second or one is None or other is None or _may_fail((one, other)):
-            return (node,)
-        if any(within[symbol] < reads[symbol] for symbol in inside):
-            return (node,)
-        if other == node.condition:
-            return (Assign(symbol=first, value=build.apply("logical_and", other, one), loc=node.loc),)
-        if one == node.condition:
-            return (Assign(symbol=first, value=build.apply("logical_or", one, other), loc=node.loc),)
-        return (node,)
-
-    return rewrite_statements(block, visit)
-
-
-def _assigned(block: Block) -> tuple[Symbol | None, Expression | None]:
-    """Return the variable that a block of assignments sets last, and its value before the block."""
-    values: dict[Symbol, Expression] = {}
-    for node in block:
-        if not isinstance(node, Assign) or _may_fail((node.value,)):
-            return None, None
-        values[node.symbol] = substitute(node.value, values)
-    last = block[-1]
-    return (last.symbol, values[last.symbol]) if isinstance(last, Assign) else (None, None)
-
-
-@hazard
-def _may_fail(roots: Sequence[Expression]) -> bool:
-    """Whether expressions may read what is not there, or divide by 0."""
-    divisions = {"floordiv", "mod"}
-    return any(
-        isinstance(node, Load | Random) or (isinstance(node, Apply) and node.operator.name in divisions)
-        for node in walk(roots)
-    )
 
 
 def _guarded(statement: If) -> _Extreme | None:
