@@ -163,6 +163,10 @@ def filled(state: State, copied: Copied, known: Copies) -> Copies:
     It stands for another row from here on: what has been stored into is known all the same, of the others nothing.
     """
     source, array, found = copied.source, copied.array, dict[Tensor, _Copy]()
+    if copied.adds:
+        there = known.get(array, {})
+        known = filled(state, replace(copied, adds=False), known)
+        return {**known, array: _either(there, known[array])}
     known = {
         each: {owner: copy for owner, copy in copies.items() if owner is not array or copy.stale}
         for each, copies in known.items()

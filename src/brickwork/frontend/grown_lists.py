@@ -26,13 +26,16 @@ from brickwork.frontend.lowering_state import (
     describe,
 )
 from brickwork.frontend.plain_loops import emit_loop
-from brickwork.frontend.rules import error, unsupported
+from brickwork.frontend.row_arrays import is_part, nest, note_copy, sizes_of
+from brickwork.frontend.row_arrays import item_at as item_of_row
+from brickwork.frontend.rules import SharedRowError, error, unsupported
 from brickwork.frontend.typing import (
     PART,
     Grown,
     Items,
     Operand,
     Record,
+    Row,
     Site,
     Value,
     View,
@@ -43,7 +46,7 @@ from brickwork.frontend.typing import (
     with_parts,
 )
 from brickwork.ir.build import add, apply, cast, integer, read, select, size, sub
-from brickwork.ir.dtypes import BOOL, INT64
+from brickwork.ir.dtypes import BOOL, FLOAT32, INT64
 from brickwork.ir.nodes import (
     Constant,
     Expression,
@@ -70,9 +73,12 @@ def new_list(state: State, name: str, site: Site, loc: Location, room: Expressio
     count = 0 if known.form is None else count_of(known.form)
     most = known.most if state.loops and 0 < (known.most or 0) * count * ITEM_BYTES <= LARGEST else None
     keys = [(site[0], f"{site[1]}[{number}]") for number in range(count)]
-    tensors = [_array(state, name, key, site, most, loc) for key in keys]
+    if known.axes:
+        tensors = [_array_of_rows(state, name, keys[0], known.axes, loc)]
+    else:
+        tensors = [_array(state, name, key, site, most, loc) for key in keys]
     state.assign(_length_key(site, name), Value(integer(0, loc), weak=True), loc)
-    return Grown(name, site, tuple(tensors), known.form, len(state.loops))
+    return Grown(name, site, tuple(tensors), known.form, len(state.loops), known.axes)
 
 
 def let_grow(state: State, found: Operand) -> None:
@@ -213,6 +219,62 @@ def _note_form(state: State, found: Grown, stored: Operand, loc: Location) -> No
         raise error("BW101", f"`{found.name}` holds {what}, and gets {describe(stored)}", loc, advice)
 
 
+# ---------------------------------------------------------------- rows as items
+
+
+def _array_of_rows(state: State, name: str, key: Key, axes: int, loc: Location) -> Tensor:
+    """Make the array for the rows of a list: the host allocates it, when it is known how long they are."""
+    kind = state.types[key]
+    if state.reduced and kind.dtype is FLOAT32:
+        advice = "make a tensor before the loop, as `out = torch.empty_like(x)`, and store into it, `out[i] = ...`"
+        refused = unsupported(f"`{name}` is a list of parts of tensors of half precision", loc, advice)
+        raise SharedRowError(refused.diagnostics)
+    tensor = state.tensor(name, TensorType(kind.dtype, 1 + axes, contiguous=True, unit_axis=axes))
+    state.kept_arrays.add(tensor)
+    state.shared.add(tensor)
+    state.weak |= {tensor} if kind.weak else set()
+    return tensor
+
+
+def _note_rows(state: State, found: Grown, row: Row | View, loc: Location) -> None:
+    """Take a row for what the items of a list are; begin again where the list was made without it."""
+    growth = state.growth[found.site]
+    if growth.form is None:
+        growth.axes = row.rank
+        _note_form(state, found, item_of_row(state, row, (integer(0, loc),) * row.rank, loc), loc)
+    if growth.form != PART or growth.axes != row.rank:
+        raise error("BW101", f"`{found.name}` gets {describe(row)}, and holds others", loc, "add items of one form")
+    if found.depth:
+        raise unsupported(f"{describe(row)} as an item of a list that a loop makes", loc, "make the list before")
+
+
+def _store_row(state: State, found: Grown, position: Expression, row: Row | View, loc: Location) -> None:
+    """Store a row, as it is now, at a position that is in range: Python would share its items."""
+    (tensor,), key = found.tensors, (found.site[0], f"{found.site[1]}[0]")
+    sizes = [state.fix(each, "length") for each in sizes_of(row)]
+    if any(tensor == each for each, *_ in state.pending):
+        for axis, given in enumerate(sizes):
+            own = size(tensor, axis + 1, loc)
+            message = f"the rows in '{found.name}' have {{0}} items, and it gets one of {{1}}"
+            state.check(apply("eq", own, given, loc=loc), FailureKind.RUNTIME, message, (own, given), loc)
+    elif not all(map(state.is_host, sizes)):
+        message = "a part of a tensor is kept, and its length depends on what the loops compute"
+        raise unsupported(message, loc, "store into a tensor")
+    else:
+        state.pending.append((tensor, found.site, loc, tuple(sizes)))
+
+    def put(indices: tuple[Expression, ...]) -> None:
+        item = item_of_row(state, row, indices, loc)
+        if not isinstance(item, Value):
+            raise unsupported(f"a row of {describe(item)}s that is kept", loc, "write a loop over its items")
+        state.widen(key, item.type, found.name, loc)
+        value = cast(item.expression, tensor.type.dtype, loc)
+        state.emit(Store(tensor=tensor, indices=(position, *indices), value=value, access=state.access(), loc=loc))
+
+    nest(state, sizes, put, loc)
+    note_copy(state, tensor, row, loc, adds=True)
+
+
 # ---------------------------------------------------------------- methods
 
 
@@ -225,13 +287,20 @@ def refuse_running(state: State, found: Grown, loc: Location) -> None:
 
 def append(state: State, found: Grown, added: Operand, loc: Location) -> None:
     """Add an item."""
-    added = _item(state, added, loc, found.form)
-    _note_form(state, found, added, loc)
+    row = added if is_part(added, state) else None
+    if row is None:
+        added = _item(state, added, loc, found.form)
+        _note_form(state, found, added, loc)
+    else:
+        _note_rows(state, found, row, loc)
     if found.site not in state.bounded:
         state.bounds[found.site].append(most_turns(state, found.depth, loc))
     count = state.pin(length(state, found, loc), "place")
     _check_room(state, found, "lt", "is full: it has room for {0} items", count, loc)
-    store_at(state, found, count, added, loc)
+    if row is None:
+        store_at(state, found, count, added, loc)
+    else:
+        _store_row(state, found, count, row, loc)
     _set_length(state, found, add(count, integer(1, loc), loc), loc)
 
 
@@ -378,6 +447,8 @@ def call_grown(
     wrong = len(arguments) > 1 if name == "pop" else len(arguments) != ARGUMENT_COUNTS.get(name, len(arguments))
     if node.keywords or wrong:
         raise error("BW004", f"`{found.name}.{name}` does not take these arguments", loc, "pass them as Python's does")
+    if found.axes and name not in {"append", "clear"}:
+        raise unsupported(f"`{found.name}.{name}` of a list of parts of tensors", loc, "use a tensor and a count")
     match name:
         case "append":
             append(state, found, arguments[0], loc)

@@ -30,6 +30,7 @@ from brickwork.ir.nodes import (
     Constant,
     Expression,
     ListParameter,
+    Node,
     Parameter,
     Read,
     Return,
@@ -42,6 +43,7 @@ from brickwork.ir.nodes import (
     TensorParameter,
 )
 from brickwork.ir.signature import Signature
+from brickwork.ir.walk import rewrite
 
 CELLS = "__brickwork_cell__"
 
@@ -91,8 +93,20 @@ def _cell(definition: Definition, position: int, arguments: tuple[Any, ...]) -> 
     made = next(node for node in program.body if isinstance(node, Allocate) and node.tensor == returned)
     dtype = getattr(sys.modules["torch"], returned.type.element.name)
     known = dict(zip(program.parameters, arguments, strict=False))
-    sizes = [_number(size, known) for size in made.sizes[: returned.type.axes]]
+    rooms = {node.tensor: node.sizes for node in program.body if isinstance(node, Allocate)}
+    sizes = [_number(_of_arguments(size, rooms), known) for size in made.sizes[: returned.type.axes]]
     return tensors[0].new_empty(sizes, dtype=dtype) if tensors else sys.modules["torch"].empty(sizes, dtype=dtype)
+
+
+def _of_arguments(found: Expression, rooms: Mapping[Tensor, tuple[Expression, ...]]) -> Expression:
+    """Return an expression without the sizes of tensors that the host allocates."""
+
+    def visit(node: Node) -> Node:
+        if isinstance(node, Size) and node.tensor in rooms:
+            return _of_arguments(rooms[node.tensor][node.axis], rooms)
+        return node
+
+    return rewrite(found, visit)
 
 
 def _number(node: Expression, known: Mapping[Parameter, Any]) -> Any:

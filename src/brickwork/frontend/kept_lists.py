@@ -1,4 +1,4 @@
-"""`torch.tensor(keep)` of a list of numbers that the loops of an operator fill.
+"""`torch.tensor(keep)` and `torch.stack(rows)` of lists of numbers, and of rows, that the loops of an operator fill.
 
 Here such a list becomes a tensor with as much room, and a count, which the loops leave; the host part takes as many
 items of it. A list that Python runs over, or that is made in a loop, stays as it is.
@@ -19,8 +19,9 @@ from brickwork.frontend.grown_lists import item_at, length
 from brickwork.frontend.lift import Split
 from brickwork.frontend.list_forms import is_bounded, made_lists
 from brickwork.frontend.lowering_state import State, describe
+from brickwork.frontend.made_row_forms import is_number, is_of_host
 from brickwork.frontend.plain_loops import emit_loop
-from brickwork.frontend.rules import error
+from brickwork.frontend.rules import BUILTINS, error
 from brickwork.frontend.source import SourceFunction
 from brickwork.frontend.syntax import all_nodes
 from brickwork.frontend.typing import Grown, Items, Operand, Value, View, numbers_of
@@ -28,10 +29,12 @@ from brickwork.ir.build import integer
 from brickwork.ir.dtypes import COMPLEX, COMPLEX64, DType
 from brickwork.ir.nodes import Expression
 from brickwork.ir.tensor_types import type_of
-from brickwork.language.kept import items_of, taken
+from brickwork.language.kept import items_of, joined, stacked, taken
+from brickwork.language.math import is_pointwise
 
 _ITEMS_OF, _LENGTH, _TAKEN = "__items_of__", "__length__", "__taken__"
-_MEANINGS = {_ITEMS_OF: items_of, _LENGTH: len, _TAKEN: taken}
+_OF_ROWS = {"torch.stack": "__stacked__", "torch.cat": "__joined__", "torch.concat": "__joined__"}
+_MEANINGS = {_ITEMS_OF: items_of, _LENGTH: len, _TAKEN: taken, "__stacked__": stacked, "__joined__": joined}
 
 
 def with_lists_kept(source: SourceFunction) -> SourceFunction | None:
@@ -46,7 +49,7 @@ def with_lists_kept(source: SourceFunction) -> SourceFunction | None:
     if not keeper.found:
         return None
     for name, used in keeper.found.items():
-        _leave(node.body, name, used)
+        _leave(node.body, name, used, counted=name not in keeper.exact)
     ast.fix_missing_locations(node)
     return replace(source, node=node, captured={**source.captured, **_MEANINGS})
 
@@ -79,24 +82,33 @@ def _count(name: str) -> str:
     return f"__count_of_{name}__"
 
 
-def _leave(body: list[ast.stmt], name: str, used: ast.stmt) -> None:
+def _leave(body: list[ast.stmt], name: str, used: ast.stmt, *, counted: bool) -> None:
     """Let a tensor and a count stand for a list, behind the last statement with it before it is used."""
     before = body[: body.index(used)]
     mentions = [any(isinstance(item, ast.Name) and item.id == name for item in ast.walk(node)) for node in before]
     last = len(mentions) - mentions[::-1].index(True)
     texts = f"{_items(name)} = {_ITEMS_OF}({name})", f"{_count(name)} = {_LENGTH}({name})"
-    made = [ast.increment_lineno(ast.parse(text), used.lineno - 1).body[0] for text in texts]
+    made = [ast.increment_lineno(ast.parse(text), used.lineno - 1).body[0] for text in texts[: 1 + counted]]
     body[last:last] = made
 
 
 def _is_made_of_items(source: SourceFunction, node: ast.Call) -> bool:
-    """Return whether a call is `torch.tensor` of a name or of a comprehension."""
+    """Return whether a call is `torch.tensor`, `stack` or `cat` of a name or of a comprehension."""
     if not node.args or not isinstance(node.args[0], ast.Name | ast.ListComp):
         return False
+    if _of_rows(source, node) is not None:
+        axes = [*node.args[1:], *(word.value for word in node.keywords)]
+        named = all(word.arg in {"dim", "axis"} for word in node.keywords)
+        return named and len(axes) < 2 and all(map(is_number, axes))
     others = [word for word in node.keywords if word.arg != "dtype" and not _is_own_device(word)]
     if others or len(node.args) != 1:
         return False
     return intrinsic(resolve(node.func, source.captured, source.local)) == "torch.tensor"
+
+
+def _of_rows(source: SourceFunction, node: ast.Call) -> str | None:
+    """Return what is called in place of a function of torch's that joins rows."""
+    return _OF_ROWS.get(intrinsic(resolve(node.func, source.captured, source.local)) or "")
 
 
 def _is_own_device(word: ast.keyword) -> bool:
@@ -111,6 +123,10 @@ def _spread(source: SourceFunction, node: ast.FunctionDef) -> Iterator[ast.stmt]
     stores = [item.id for item in all_nodes(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)]
     for statement in node.body:
         match statement:
+            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=[*values])) if all(
+                isinstance(item, ast.List) and not item.elts for item in values
+            ):
+                yield from (_placed(ast.Assign([name], item), item) for name, item in zip(names, values, strict=False))
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.ListComp() as made) if (
                 name in wanted and stores.count(name) == 1 and _is_alone(node, made)
             ):
@@ -148,6 +164,8 @@ class _Keeper(ast.NodeTransformer):
         self._source = source
         self.found: dict[str, ast.stmt] = {}
         """The lists of which tensors are made, with the first statement that does so."""
+        self.exact: set[str] = set()
+        """Those that hold as many items as they have room for."""
         self._before: list[ast.stmt] = []
         self._node = node
         self._lists = {name for name in _empty_lists(source, node.body) if _holds_numbers(node, name)}
@@ -165,11 +183,20 @@ class _Keeper(ast.NodeTransformer):
         self.generic_visit(node)
         if not _is_made_of_items(self._source, node):
             return node
-        name = self._named(node.args[0])
+        rows = _of_rows(self._source, node)
+        name = (
+            None if rows and not _is_only_filled(self._source, self._node, node.args[0]) else self._named(node.args[0])
+        )
         if name is None:
             return node
         self.found.setdefault(name, self._statement)
-        arguments: list[ast.expr] = [ast.Name(_items(name), ast.Load()), ast.Name(_count(name), ast.Load())]
+        if rows and _is_full(self._node, [*self._before, *self._node.body], name):
+            self.exact.add(name)
+        count = ast.Constant(None) if name in self.exact else ast.Name(_count(name), ast.Load())
+        arguments: list[ast.expr] = [ast.Name(_items(name), ast.Load()), count]
+        if rows:
+            axes = [*node.args[1:], *(word.value for word in node.keywords)]
+            return ast.copy_location(ast.Call(ast.Name(rows, ast.Load()), [*arguments, *axes], []), node)
         words = [word for word in node.keywords if not _is_own_device(word)]
         return ast.copy_location(ast.Call(ast.Name(_TAKEN, ast.Load()), arguments, words), node)
 
@@ -182,6 +209,91 @@ class _Keeper(ast.NodeTransformer):
         name = f"listed_{node.lineno}_{node.col_offset}"
         self._before += _filled(name, node)
         return name
+
+
+def _is_full(whole: ast.FunctionDef, body: list[ast.stmt], name: str) -> bool:
+    """Return whether each addition to a list takes place in every iteration of a loop whose length the host knows."""
+    stores = [item.id for item in ast.walk(whole) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)]
+    varying = {*stores}
+    for node in whole.body:
+        if isinstance(node, ast.Assign) and is_of_host(node.value, frozenset(varying)):
+            names = [item.id for target in node.targets for item in ast.walk(target) if isinstance(item, ast.Name)]
+            varying -= {item for item in names if stores.count(item) == 1}
+    sure = [*body]
+    for node in body:
+        match node:
+            case ast.For(iter=ast.Call(func=ast.Name(id="range"), args=given), orelse=[]) if all(
+                is_of_host(item, frozenset(varying)) for item in given
+            ):
+                ends = (ast.Break, ast.Continue, ast.Return, ast.Raise)
+                sure += [] if any(isinstance(item, ends) for item in ast.walk(node)) else node.body
+            case _:
+                pass
+    return sum(_adds(item, name) for node in body for item in ast.walk(node)) == sum(
+        isinstance(item, ast.Expr) and _adds(item.value, name) for item in sure
+    )
+
+
+def _adds(node: ast.AST, name: str) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr="append")):
+            return owner == name
+        case _:
+            return False
+
+
+def _is_only_filled(source: SourceFunction, whole: ast.FunctionDef, node: ast.expr) -> bool:
+    """Return whether a list of rows, if it has a name, is added to and joined, and nothing else."""
+    if not isinstance(node, ast.Name):
+        return True
+    calls = [item for item in ast.walk(whole) if isinstance(item, ast.Call)]
+    allowed = {id(item.args[0]) for item in calls if item.args and _of_rows(source, item)}
+    allowed |= {id(item.func.value) for item in calls if isinstance(item.func, ast.Attribute) and _adds(item, node.id)}
+    loads = (item for item in ast.walk(whole) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Load))
+    return all(id(item) in allowed for item in loads if item.id == node.id) and not _holds_stored(whole, node.id)
+
+
+def _holds_stored(whole: ast.FunctionDef, name: str) -> bool:
+    """Return whether a list may hold parts of tensors that are stored into: Python would see them change in it."""
+    nodes = [*ast.walk(whole)]
+    calls = [item for item in nodes if isinstance(item, ast.Call)]
+    shared = {part for item in calls if _adds(item, name) for part in _shown(item.args[0])}
+    assigns = [(item.targets, item.value) for item in nodes if isinstance(item, ast.Assign)]
+    pairs = [({*_names_in(*targets)}, {*_shown(value)}) for targets, value in assigns]
+    for _ in pairs:
+        shared |= {part for pair in pairs for part in set[str]().union(*pair) if pair[0] & shared or pair[1] & shared}
+    stored = {
+        *(part for item in nodes if isinstance(item, ast.AugAssign) for part in _names_in(item.target)),
+        *(
+            part
+            for item in nodes
+            if isinstance(item, ast.Subscript) and isinstance(item.ctx, ast.Store)
+            for part in _names_in(item.value)
+        ),
+        *(part for item in calls for part in _given(item)),
+    }
+    given = {item.arg for item in nodes if isinstance(item, ast.arg)}
+    return bool(shared & stored) or bool(shared & given and stored & given)
+
+
+def _names_in(*nodes: ast.AST) -> Iterator[str]:
+    return (item.id for node in nodes for item in ast.walk(node) if isinstance(item, ast.Name))
+
+
+def _given(node: ast.Call) -> Iterator[str]:
+    """Yield what a function that is no builtin is given, which it may store into."""
+    return _names_in(*node.args) if isinstance(node.func, ast.Name) and node.func.id not in BUILTINS else iter(())
+
+
+def _shown(node: ast.expr) -> Iterator[str]:
+    """Yield the names of tensors of which an expression may be a part, and not a new tensor."""
+    match node:
+        case ast.BinOp() | ast.UnaryOp() | ast.Compare() | ast.Constant() | ast.Call(func=ast.Attribute(attr="clone")):
+            return iter(())
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="torch"), attr=attr)) if is_pointwise(f"torch.{attr}"):
+            return iter(())
+        case _:
+            return _names_in(node)
 
 
 def _is_alone(whole: ast.FunctionDef, node: ast.ListComp) -> bool:
@@ -234,6 +346,8 @@ def tensor_of_items(state: State, found: Operand, loc: Location) -> Operand:
     """Return a new tensor with the items of a list, and as much room; Python's floats are of torch's default dtype."""
     if not isinstance(found, Grown):
         raise error("BW101", f"{describe(found)} is no list of numbers", loc, "begin with an empty list")
+    if found.axes:
+        return View(found.tensors[0])
     first = item_at(state, found, integer(0, loc), loc)
     columns = first.items if isinstance(first, Items) else (first,)
     types = {_stored_type(state, item) for item in columns}

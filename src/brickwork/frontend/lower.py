@@ -215,10 +215,16 @@ def _begin(definition: Definition, signature: Signature, known: Known, key: Symb
         complex=known.complex,
         rows=known.rows,
         may_alias=signature.may_alias,
+        reduced=any(map(_is_reduced, signature.arguments)),
         in_place=signature.device == "cpu",
         default_dtype=signature.default_dtype,
         sites=draw_sites(definition.whole or definition.source, definition.helpers),
     )
+
+
+def _is_reduced(argument: ArgumentType) -> bool:
+    items = argument.items if isinstance(argument, TensorListType) else (argument,)
+    return any(isinstance(item, TensorType) and item.element.bits == 16 and item.element.is_float for item in items)
 
 
 def _program(host: Host, parameters: Sequence[Parameter]) -> Program:

@@ -200,6 +200,8 @@ class Copied:
     array: Tensor
     source: Row | None
     loc: Location
+    adds: bool = False
+    """Whether the array has other items, too, that stay."""
 
 
 class ListDemanded(Exception):  # noqa: N818  # it is no error: the lowering begins again
@@ -217,6 +219,8 @@ class Growth:
     form: Operand | None = None
     most: int | None = None
     """None where shapes and arguments say it."""
+    axes: int = 0
+    """How many axes an item has that is a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,6 +337,8 @@ class State:
     """Where lifted statements are written, while the block is the host's."""
     may_alias: bool = False
     """Whether arguments may share memory."""
+    reduced: bool = False
+    """Whether an argument has elements of half precision, which are float32 in loops."""
     in_place: bool = True
     """Whether elements may decide that arrays change places: on a GPU the host holds their addresses."""
     changed: bool = False

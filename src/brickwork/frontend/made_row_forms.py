@@ -121,7 +121,7 @@ def _filled(
     value = _value(base, rest, words)
     if sizes is None and rest:
         sizes, rest = (rest[0] if len(rest) == 1 else ast.Tuple(rest, ast.Load())), []
-    if value is None or sizes is None or rest or words or not _is_of_host(sizes, varying):
+    if value is None or sizes is None or rest or words or not is_of_host(sizes, varying):
         return None
     if isinstance(sizes, ast.List):
         sizes = ast.copy_location(ast.Tuple(sizes.elts, ast.Load()), sizes)
@@ -139,7 +139,7 @@ def _value(base: str, rest: list[ast.expr], words: dict[str, ast.expr]) -> ast.e
     return rest.pop(0) if rest else None
 
 
-def _is_of_host(node: ast.expr, varying: frozenset[str]) -> bool:
+def is_of_host(node: ast.expr, varying: frozenset[str]) -> bool:
     """Return whether sizes are made of what loops do not assign, and of no elements; a row's shape is the same."""
     match node:
         case ast.Name(id=name):
@@ -147,11 +147,11 @@ def _is_of_host(node: ast.expr, varying: frozenset[str]) -> bool:
         case ast.Attribute(attr="shape"):
             return True
         case ast.Subscript(value=owner, slice=index):
-            return isinstance(owner, ast.Attribute) and owner.attr == "shape" and _is_of_host(index, varying)
+            return isinstance(owner, ast.Attribute) and owner.attr == "shape" and is_of_host(index, varying)
         case ast.Call(func=ast.Name(id="len"), args=[_]) | ast.Call(func=ast.Attribute(attr="size")):
             return True
         case _:
-            return all(_is_of_host(item, varying) for item in ast.iter_child_nodes(node) if isinstance(item, ast.expr))
+            return all(is_of_host(item, varying) for item in ast.iter_child_nodes(node) if isinstance(item, ast.expr))
 
 
 def _several(name: str, node: ast.Call, words: dict[str, ast.expr], kind: ast.expr | None) -> ast.expr | None:
@@ -161,7 +161,7 @@ def _several(name: str, node: ast.Call, words: dict[str, ast.expr], kind: ast.ex
     rest = [*node.args]
     rows = rest.pop(0) if rest else words.pop("tensors", None)
     axis = words.pop("dim", words.pop("axis", None)) or (rest.pop(0) if rest else ast.Constant(0))
-    if words or rest or not isinstance(rows, ast.List | ast.Tuple) or not rows.elts or not _is_number(axis):
+    if words or rest or not isinstance(rows, ast.List | ast.Tuple) or not rows.elts or not is_number(axis):
         return None
     if any(isinstance(item, ast.Starred) for item in rows.elts):
         return None
@@ -179,13 +179,13 @@ def _counted_up(given: Sequence[ast.expr], kind: ast.expr | None) -> ast.expr | 
         return None
     start, stop = (ast.Constant(0), given[0]) if len(given) == 1 else (given[0], given[1])
     step = given[2] if len(given) == 3 else ast.Constant(1)
-    return _call("counted_up", start, stop, step, kind or _none()) if _is_number(step) else None
+    return _call("counted_up", start, stop, step, kind or _none()) if is_number(step) else None
 
 
 def _with_axes(name: str, given: Sequence[ast.expr], words: dict[str, ast.expr]) -> ast.expr | None:
     row, *axes = given
     axes += [words.pop(key) for key in ("dim", "dim0", "dim1") if key in words]
-    if words or not all(map(_is_number, axes)) or len(axes) != {"unsqueeze": 1, "t": 0, "transpose": 2}[name]:
+    if words or not all(map(is_number, axes)) or len(axes) != {"unsqueeze": 1, "t": 0, "transpose": 2}[name]:
         return None
     return _call("widened" if name == "unsqueeze" else "turned", row, *axes)
 
@@ -250,7 +250,8 @@ def _is_none(node: ast.expr) -> bool:
     )
 
 
-def _is_number(node: ast.expr) -> bool:
+def is_number(node: ast.expr) -> bool:
+    """Return whether an expression is an int as such."""
     node = node.operand if isinstance(node, ast.UnaryOp) else node
     return isinstance(node, ast.Constant) and isinstance(node.value, int)
 

@@ -35,6 +35,7 @@ from brickwork.ir.dtypes import FLOAT64, INT64, DType
 from brickwork.ir.nodes import Allocate, Constant, Return
 from brickwork.ir.signature import AbsentType, ArgumentType, ListType, ScalarType, Signature, TensorListType, TextType
 from brickwork.ir.tensor_types import type_of
+from brickwork.language.kept import Kept
 
 RUN = "__brickwork__"
 """The name of the execution in rewritten functions: their first parameter."""
@@ -62,6 +63,7 @@ def python_function(definition: Definition) -> Callable[..., Any]:
 
         try:
             returned = body(execution, *arguments, **named)
+            returned = (returned,) if isinstance(returned, Kept) else returned
             if isinstance(returned, list | tuple):
                 check_results(source, cast("Sequence[object]", returned), definition.results)
             return finish(returned, given.get("out"), types)

@@ -36,6 +36,8 @@ def finish(returned: Any, out: Any, types: Callable[[], Sequence[tuple[DType, tu
 
 def _cell(value: Any, dtype: DType, sizes: tuple[int, ...] = ()) -> Any:
     torch = sys.modules["torch"]
+    if is_tensor(value):
+        return value.to(getattr(torch, dtype.name))
     if isinstance(value, RowValue):
         items = [_cell(item, dtype) for item in value.items]
         return torch.stack([torch.empty((), dtype=getattr(torch, dtype.name)), *items])[1:].reshape(value.sizes)

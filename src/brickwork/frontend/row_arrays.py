@@ -146,12 +146,12 @@ def kept_row(
     return View(array.made)
 
 
-def note_copy(state: State, array: Tensor, found: Row | View | None, loc: Location) -> None:
+def note_copy(state: State, array: Tensor, found: Row | View | None, loc: Location, *, adds: bool = False) -> None:
     """Note with what the loop that has just been written fills an array."""
     row = whole_row(found) if isinstance(found, View) else found
     source = row if row is not None and row.view else None
     if not state.ended and isinstance(loop := state.block[-1], For):
-        state.copied[loop.index] = Copied(array, source, loc)
+        state.copied[loop.index] = Copied(array, source, loc, adds)
 
 
 def nest(

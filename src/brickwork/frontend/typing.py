@@ -98,6 +98,8 @@ class Grown:
     form: Operand | None
     depth: int
     """How many loops are around the place where it is made."""
+    axes: int = 0
+    """How many axes an item has, where that is a row of numbers."""
 
 
 @dataclass(frozen=True, slots=True)

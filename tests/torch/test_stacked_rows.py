@@ -1,0 +1,191 @@
+"""`torch.stack` and `torch.cat` of lists of rows that loops fill: the loops are compiled, and fill a tensor."""
+
+import warnings
+
+import pytest
+import torch
+
+import brickwork as bw
+from brickwork.diagnostics.errors import CompileError
+
+PICTURE = torch.tensor([[0.3, -1.0, 2.0], [1.5, -0.1, 5.0], [-2.0, 0.5, 0.25], [0.75, 4.0, -3.0]])
+STATE = torch.tensor([0.5, -0.25, 1.0])
+
+
+def doubled(x: torch.Tensor) -> torch.Tensor:
+    rows = []
+    for i in range(x.shape[0]):
+        rows.append(2 * x[i])
+    return torch.stack(rows)
+
+
+def backwards(x: torch.Tensor) -> torch.Tensor:
+    rows = []
+    for i in range(x.shape[0] - 1, -1, -1):
+        rows.append(x[i])
+    return torch.stack(rows, dim=1)
+
+
+def begun(x: torch.Tensor) -> torch.Tensor:
+    rows = [x[0]]
+    for i in range(1, x.shape[0]):
+        rows.append(x[i] - x[i - 1])
+    return torch.stack(rows, -1)
+
+
+def comprehended(x: torch.Tensor) -> torch.Tensor:
+    return torch.stack([x[i] * i for i in range(x.shape[0])])
+
+
+def joined(x: torch.Tensor) -> torch.Tensor:
+    rows = []
+    for i in range(x.shape[0]):
+        rows.append(x[i] + i)
+    return torch.cat(rows)
+
+
+def recurrent(x: torch.Tensor) -> torch.Tensor:
+    state = torch.zeros(x.shape[1])
+    states = []
+    for t in range(x.shape[0]):
+        state = torch.tanh(0.5 * state + x[t])
+        states.append(state)
+    return torch.stack(states)
+
+
+def chosen(x: torch.Tensor) -> torch.Tensor:
+    rows = []
+    for i in range(x.shape[0]):
+        if x[i, 0] > 0:
+            rows.append(x[i])
+        else:
+            rows.append(-x[i])
+    return torch.stack(rows)
+
+
+def some(x: torch.Tensor) -> torch.Tensor:
+    rows = []
+    for i in range(x.shape[0]):
+        if x[i, 0] > 0:
+            rows.append(x[i])
+    return torch.stack(rows)
+
+
+def several(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    sums, rest = [], []
+    for i in range(x.shape[0]):
+        sums.append(x[i].sum())
+        rest.append(x[i] - x[i].mean())
+    return torch.stack(sums), torch.stack(rest)
+
+
+def made(function):
+    return bw.op(f"stacked_rows::{function.__name__}")(function)
+
+
+FULL = [doubled, backwards, begun, comprehended, joined, recurrent, several]
+
+
+@pytest.mark.parametrize("function", [*FULL, chosen, some])
+def test_is_compiled_and_agrees_with_python(function):
+    operator = made(function)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = operator(PICTURE)
+    torch.testing.assert_close(found, operator.python(PICTURE))
+    torch.testing.assert_close(found, function(PICTURE))
+    strided = torch.stack((PICTURE, PICTURE), -1)[..., 1]
+    torch.testing.assert_close(operator(strided), found)
+    assert "kernel" in operator.explain(PICTURE)
+
+
+@pytest.mark.parametrize("function", FULL)
+def test_is_an_operator(function):
+    operator = made(function)
+    torch.library.opcheck(
+        getattr(torch.ops.stacked_rows, function.__name__).default, (PICTURE.clone().requires_grad_(),)
+    )
+    compiled = torch.compile(operator, backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(compiled(PICTURE), function(PICTURE))
+    torch.testing.assert_close(
+        torch.vmap(operator)(PICTURE[None].repeat(2, 1, 1)), torch.vmap(function)(PICTURE[None].repeat(2, 1, 1))
+    )
+
+
+@pytest.mark.parametrize("function", [begun, recurrent, some])
+def test_has_a_gradient(function):
+    given = [PICTURE.clone().requires_grad_() for _ in range(2)]
+    for each, run in zip(given, (made(function), function), strict=True):
+        (run(each) ** 2).sum().backward()
+    torch.testing.assert_close(given[0].grad, given[1].grad)
+
+
+def test_a_list_without_rows_cannot_be_stacked():
+    with pytest.raises(RuntimeError, match="empty"):
+        made(doubled)(PICTURE[:0])
+
+
+def changed_after(x: torch.Tensor) -> torch.Tensor:
+    rows = []
+    for i in range(x.shape[0]):
+        rows.append(x[i])
+    for i in range(x.shape[0]):
+        x[i, 0] = 5.0
+    return torch.stack(rows)
+
+
+def changed_by_name(x: torch.Tensor) -> torch.Tensor:
+    row = torch.zeros(3)
+    rows = []
+    for i in range(x.shape[0]):
+        for j in range(3):
+            row[j] = x[i, j]
+        rows.append(row)
+    return torch.stack(rows)
+
+
+def read_elsewhere(x: torch.Tensor) -> torch.Tensor:
+    rows = []
+    for i in range(x.shape[0]):
+        rows.append(x[i] * 2)
+    return torch.stack(rows) + rows[-1]
+
+
+@pytest.mark.filterwarnings("ignore::brickwork.BrickworkWarning")
+@pytest.mark.parametrize("function", [changed_after, changed_by_name, read_elsewhere])
+def test_python_keeps_lists_whose_rows_change_or_are_read(function):
+    torch.testing.assert_close(made(function)(PICTURE.clone()), function(PICTURE.clone()))
+
+
+def shared(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    rows = []
+    for i in range(x.shape[0]):
+        rows.append(x[i])
+        rows.append(y[i])
+        for j in range(3):
+            y[i, j] = 0.0
+    return torch.stack(rows)
+
+
+@pytest.mark.filterwarnings("ignore::brickwork.BrickworkWarning")
+def test_rows_of_arguments_that_may_share_memory_stay():
+    both = PICTURE.clone()
+    torch.testing.assert_close(made(shared)(both, both), torch.zeros(8, 3))
+
+
+def ragged(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    rows = []
+    for i in range(x.shape[0]):
+        rows.append(x[i] * 2)
+        rows.append(y[i] * 2)
+    return torch.stack(rows)
+
+
+def test_rows_of_other_lengths_are_refused():
+    with pytest.raises(RuntimeError, match="'rows' have 3 items, and it gets one of 2"):
+        made(ragged)(PICTURE, PICTURE[:, 1:])
+
+
+def test_rows_of_half_precision_are_refused_with_what_to_write():
+    with pytest.raises(CompileError, match="half precision"):
+        made(doubled)(PICTURE.half())
