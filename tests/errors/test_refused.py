@@ -220,3 +220,21 @@ def test_a_name_assigned_in_a_part_that_may_be_left_out_is_not_assigned(conditio
                 x[i] = m
     """
     assert refused(body, memory([1.0])) == [("BW005", "m", "`m` may be read before it is assigned")]
+
+
+def test_objects_that_are_returned_are_refused_with_what_to_write() -> None:
+    text = """
+    from dataclasses import dataclass
+    @dataclass
+    class Pair:
+        one: torch.Tensor
+        other: torch.Tensor
+    def f(x: torch.Tensor):
+        y = torch.empty_like(x)
+        for i in range(len(x)):
+            y[i] = x[i]
+        return Pair(y, y)
+    """
+    function, _ = function_of(text, "f")
+    with pytest.raises(CompileError, match="`Pair` is returned, and an operator returns tensors"):
+        define(function)

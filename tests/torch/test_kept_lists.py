@@ -161,3 +161,22 @@ def of_several_types(x: torch.Tensor) -> torch.Tensor:
 def test_tuples_of_several_types_are_refused():
     with pytest.raises(bw.CompileError, match="tuples of numbers of several types"):
         made(of_several_types)(SIGNAL)
+
+
+def suppressed(x: torch.Tensor, least: float) -> torch.Tensor:
+    n = len(x)
+    keep = [True] * n
+    for i in range(n):
+        if not keep[i]:
+            continue
+        for j in range(i + 1, n):
+            if abs(x[i] - x[j]) < least:
+                keep[j] = False
+    return torch.tensor(keep)
+
+
+def test_a_list_of_one_item_repeated_is_stored_into():
+    op = bw.op("kept_lists::suppressed")(suppressed)
+    wanted = torch.tensor([True, True, True, False, False, True])
+    for found in (op(SIGNAL, 0.5), op.python(SIGNAL, 0.5)):
+        torch.testing.assert_close(found, wanted)

@@ -1,5 +1,6 @@
 """Parameters that are texts: `str`, `Literal[...]`, a text as default; code is made for each text."""
 
+import enum
 from dataclasses import dataclass
 from typing import Literal, Optional
 
@@ -142,3 +143,53 @@ def test_a_text_cannot_be_none():
 
     with pytest.raises(CompileError, match="a text cannot be None"):
         bw.op("bwtexts::reduced_or_not")(reduced_or_not)
+
+
+class Order(enum.IntEnum):
+    UP = 1
+    DOWN = -1
+
+
+class Word(enum.StrEnum):
+    UP = "up"
+    DOWN = "down"
+
+
+def by_number(x: torch.Tensor, order: Order = Order.UP) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for i in range(len(x)):
+        out[i] = x[i] if order == Order.UP else -x[i]
+    return out
+
+
+def by_word(x: torch.Tensor, word: Word = Word.UP) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for i in range(len(x)):
+        out[i] = x[i] if word == Word.UP else -x[i]
+    return out
+
+
+@pytest.mark.parametrize(("function", "down"), [(by_number, Order.DOWN), (by_word, Word.DOWN)])
+def test_members_of_enumerations_are_numbers_or_texts(function, down):
+    op, x = bw.op(f"texts::{function.__name__}")(function), torch.arange(3.0)
+    for run in (op, op.python):
+        assert run(x).tolist() == [0.0, 1.0, 2.0]
+        assert run(x, down).tolist() == [0.0, -1.0, -2.0]
+    plain = getattr(torch.ops.texts, function.__name__).default
+    torch.library.opcheck(plain, (x, down))
+
+
+class Plain(enum.Enum):
+    UP = 1
+
+
+def by_member(x: torch.Tensor, order: Plain) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for i in range(len(x)):
+        out[i] = x[i] if order == Plain.UP else -x[i]
+    return out
+
+
+def test_members_that_are_no_numbers_are_refused_with_what_to_write():
+    with pytest.raises(CompileError, match="IntEnum"):
+        bw.op("texts::by_member")(by_member)

@@ -131,6 +131,13 @@ def _spread(source: SourceFunction, node: ast.FunctionDef) -> Iterator[ast.stmt]
                 name in wanted and stores.count(name) == 1 and _is_alone(node, made)
             ):
                 yield from _filled(name, made)
+            case ast.Assign(
+                targets=[ast.Name(id=name)],
+                value=ast.BinOp(left=ast.List(elts=[ast.Constant() as item]), op=ast.Mult(), right=count),
+            ) if name in wanted and stores.count(name) == 1:
+                turns = ast.Call(ast.Name("range", ast.Load()), [count], [])
+                clause = ast.comprehension(ast.Name(f"turn_of_{name}", ast.Store()), turns, [], 0)
+                yield from _filled(name, ast.copy_location(ast.ListComp(item, [clause]), statement))
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.List(elts=[_, *_] as items)) if (
                 name in wanted and stores.count(name) == 1 and not any(isinstance(item, ast.Starred) for item in items)
             ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import enum
 import inspect
 import types
 import typing
@@ -160,6 +161,8 @@ def _declarations(source: SourceFunction, wrong: list[Diagnostic]) -> Iterator[P
         default = signature.parameters[item.arg].default
         if default is inspect.Parameter.empty:
             default = NO_DEFAULT
+        if isinstance(default, enum.Enum):
+            default = default.value
         optional = optional or (default is None and kind in _OFTEN_NONE)
         fault = _wrong_default(item.arg, kind, default, optional=optional)
         if fault is not None:
@@ -175,6 +178,8 @@ def _kind_of_object(annotation: object) -> Kind | None:
     others = [item for item in typing.get_args(annotation) if item is not types.NoneType]
     if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:
         return _kind_of_object(others[0]) if len(others) == 1 else None
+    if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
+        return next((kind for base, kind in KINDS_OF.items() if issubclass(annotation, base)), None)
     if not isinstance(annotation, type) or annotation.__module__.partition(".")[0] not in {"torch", "builtins"}:
         return None
     return classify(ast.Name(annotation.__name__))[0]
@@ -216,6 +221,8 @@ def _not_understood(source: SourceFunction, name: str, annotation: ast.expr, loc
     if known not in INSTEAD and isinstance(annotation_object(source, name), type):
         is_dataclass = hasattr(annotation_object(source, name), "__dataclass_fields__")
         advice = FIELDS if is_dataclass else "make it a dataclass or a NamedTuple, or make what is needed parameters"
+        if isinstance(annotation_object(source, name), enum.EnumType):
+            advice = "derive it from `enum.IntEnum`, or from `str` and `Enum`: then a member is a number, or a text"
     return _wrong(f"the annotation `{written}` of `{name}` is not understood", loc, advice)
 
 

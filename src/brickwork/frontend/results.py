@@ -64,6 +64,12 @@ def wrong_results(
         advice = "return the same number everywhere"
         yield refusal("the returns differ in how many tensors they give", returns[-1], advice)
     for node, count in zip(returns, counts, strict=True):
+        found = resolve(node.value.func, source.captured, source.local) if isinstance(node.value, ast.Call) else None
+        kind = found if isinstance(found, type) else None
+        if kind is not None and (hasattr(kind, "__dataclass_fields__") or (native and _fields(kind) is not None)):
+            message = f"`{kind.__name__}` is returned, and an operator returns tensors"
+            advice = f"return a tuple of its parts, and make the `{kind.__name__}` where the operator is called"
+            yield refusal(message, node.value or node, advice)
         if count and wanted is not None and count != wanted:
             yield _miscounted(source, node, count)
         names = [item.id if isinstance(item, ast.Name) else "" for item in result_expressions(node)]

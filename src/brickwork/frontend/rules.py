@@ -40,8 +40,8 @@ REFUSED_EXPRESSIONS: dict[type[ast.expr], tuple[str, str]] = {
         "define it so, and call it",
     ),
     ast.Dict: (
-        "a dictionary is written whole, with literals as keys, under one name, and is not changed",
-        "use local variables, or a tensor that is indexed by the key",
+        "a dictionary is written whole, with literals as keys, under one name, and is not changed or returned",
+        "use a local variable for each key, or a tensor that is indexed by the key; return a tuple of tensors",
     ),
     ast.Set: ("a set is not part of the language", "use separate local variables"),
     ast.SetComp: ("a comprehension is not part of the language", "write a `for` loop"),
