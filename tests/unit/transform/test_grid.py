@@ -199,13 +199,46 @@ def rows_and_total(x: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
     return total
 
 
+def sum_of_squared_rows(x: torch.Tensor) -> torch.Tensor:
+    total = torch.zeros((1,), dtype=torch.float32)
+    for i in range(x.shape[0]):
+        if x[i, 0] >= 0:
+            s = 0.0
+            for j in range(x.shape[1]):
+                s += x[i, j]
+            total[0] += s * s
+    return total
+
+
+@pytest.mark.parametrize("columns", [3, 300])
+def test_blocks_make_terms_of_sums_that_loops_add_up(columns: int):
+    """A thread for each term would go along a row of its own, far from those of its neighbours."""
+    *_, found = pieces_of(sum_of_squared_rows, memory([[1.0]]))
+    verbs = [verb for item in found for verb in item.schedule.verbs if isinstance(verb, Rfactor)]
+    assert [verb.size for verb in verbs if verb.level is Level.BLOCK] == [1]
+    assert [verb.loop.name for verb in verbs if verb.level is Level.THREAD] == ["j"]
+    x = memory([[float((i * j) % 5 - i % 3) for j in range(columns)] for i in range(70)])
+    agree(sum_of_squared_rows, x)
+    if columns > 70:
+        agree(rows_and_total, x, memory([[0.0] * columns] * 70))
+
+
+def powers(x: torch.Tensor) -> torch.Tensor:
+    total = torch.zeros((1,), dtype=torch.float32)
+    for i in range(x.shape[0]):
+        s = x[i]
+        for _ in range(3):
+            s *= s
+        total[0] += s
+    return total
+
+
 def test_few_iterations_with_loops_inside_are_a_piece():
     """A block of 4096 would leave all the others without work."""
-    *_, found = pieces_of(rows_and_total, memory([[1.0]]), memory([[1.0]]))
+    *_, found = pieces_of(powers, memory([1.0]))
     pieces_in_blocks = [verb for item in found for verb in item.schedule.verbs if isinstance(verb, Rfactor)]
     assert [verb.size for verb in pieces_in_blocks if verb.level is Level.BLOCK] == [WARP]
-    x = memory([[float(i + j) for j in range(3)] for i in range(70)])
-    agree(rows_and_total, x, memory([[0.0] * 3] * 70))
+    agree(powers, memory([float(i % 3) for i in range(70)]))
 
 
 def column_sum(x: torch.Tensor) -> torch.Tensor:

@@ -9,6 +9,7 @@ sizes alone. Invariant: a schedule depends on no machine of the kind; sizes choo
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from math import prod
 
 from brickwork.analysis.polyhedral_model import Access, Choice, Floor
@@ -113,14 +114,12 @@ class GridPlanner(SharingPlanner):
         if verdict.independent:
             yield from self.updates(loop)
         flat = find_flat(loop, self.analysis) if self.flat else None
-        if flat is not None and verdict.reductions:
+        if flat is not None:
             yield Fuse(loop.index, flat.loops[1:])
-            last = loop_of(loop, flat.loops[-1])
-            yield Rfactor(loop.index, Level.BLOCK, LIGHT_PIECE)
-            yield from self.shared(loop, self.width(last))
-        elif flat is not None:
-            yield Fuse(loop.index, flat.loops[1:])
-            yield from self.threads(loop, self.width(loop_of(loop, flat.loops[-1])))
+            if verdict.reductions:
+                yield Rfactor(loop.index, Level.BLOCK, LIGHT_PIECE)
+            give = self.shared if verdict.reductions else self.threads
+            yield from give(loop, self.width(loop_of(loop, flat.loops[-1])))
         elif not verdict.independent:
             yield from self.block(loop.body, inside=True)
         elif verdict.reductions:
@@ -137,14 +136,17 @@ class GridPlanner(SharingPlanner):
             return
         if chosen := self.for_blocks(band):
             yield from (Bind(node.index, Level.BLOCK) for node in band)
-            for node in self.by_warps(chosen, band[-1]):
-                yield self.at_level(node, Level.WARP)
-            for node in chosen:
-                yield from (self.at_level(around, Level.THREAD) for around in self.nest_to(node, band[-1])[:-1])
-                yield from self.shared(node, self.width(node))
+            yield from self.by_blocks(chosen, band[-1])
             yield from self.split(band[-1])
             return
         yield from self.spread(band)
+
+    def by_blocks(self, chosen: Sequence[For], last: For) -> Iterator[Verb]:
+        """Share loops inside of the last one of a band out among the threads of a block."""
+        yield from (self.at_level(node, Level.WARP) for node in self.by_warps(chosen, last))
+        for node in chosen:
+            yield from (self.at_level(around, Level.THREAD) for around in self.nest_to(node, last)[:-1])
+            yield from self.shared(node, self.width(node))
 
     def for_blocks(self, band: list[For]) -> tuple[For, ...]:
         """Return the loops inside a band that blocks of threads share out, if its iterations are for blocks."""
@@ -479,11 +481,9 @@ class GridPlanner(SharingPlanner):
             if isinstance(node, While) or (isinstance(node, For) and not self.analysis.loops[node.index].reductions):
                 return False
         inside = self.inside(loop)
-        if any(self.sets_out_anywhere(access, loop) for access in inside):
-            return False
         if self.parts_ways(loop, last) or self.updates_neighbours(loop, inside) or self.is_masked(loop, last):
             return False
-        if any(self.leaves_gaps(access, loop) for access in inside):
+        if any(self.sets_out_anywhere(access, loop) or self.leaves_gaps(access, loop) for access in inside):
             return False
         along = (loop,) if across is None else (loop, across)
         cost = sum(min(self.access_cost(access, {node.index}) for node in along) for access in inside)
@@ -545,7 +545,12 @@ class GridPlanner(SharingPlanner):
     # ------------------------------------------------------------ accumulating loops
 
     def reduction(self, loop: For) -> Iterator[Verb]:
-        """Schedule a loop that accumulates and stands in no parallel one."""
+        """Schedule a loop that accumulates and stands in no parallel one: a block makes terms that are sums in turn."""
+        terms = () if isinstance(loop.body[0], For) else self.for_blocks([loop])
+        if self.fills_blocks(replace(loop, body=(loop,)), terms):
+            yield Rfactor(loop.index, Level.BLOCK, 1)
+            yield from self.by_blocks(terms, loop)
+            return
         symbols = {reduction.symbol for reduction in self.analysis.loops[loop.index].reductions}
         chain = [loop]
         while len(chain[-1].body) == 1 and isinstance(inner := chain[-1].body[0], For):

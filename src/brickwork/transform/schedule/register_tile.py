@@ -163,7 +163,7 @@ def _whole_rows(loops: Sequence[For]) -> Iterator[Expression]:
 def outermost(block: Block, schedule: Schedule) -> Iterator[For]:
     """Yield the loops for threads, or blocks of them, that stand in no other one."""
     for statement in block:
-        if isinstance(statement, For) and (schedule.parallel(statement.index) or schedule.blocks(statement.index)):
+        if isinstance(statement, For) and (schedule.parallel(statement.index) or schedule.in_blocks(statement.index)):
             yield statement
             continue
         for inner in blocks_in(statement):

@@ -228,6 +228,10 @@ class Schedule:
         """Whether each iteration of a loop is for a block of threads."""
         return isinstance(self.bound(loop, Level.BLOCK), Bind)
 
+    def in_blocks(self, loop: Symbol) -> bool:
+        """Whether a block of threads has an iteration of a loop at a time, alone or one of several."""
+        return self.bound(loop, Level.BLOCK) is not None and not self.threads(loop)
+
     def threads(self, loop: Symbol) -> bool:
         """Whether a loop is shared out among the threads of a block."""
         return self.bound(loop, Level.THREAD) is not None

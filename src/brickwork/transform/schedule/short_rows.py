@@ -156,7 +156,7 @@ def _short_schedules(
     """Yield the schedules for short rows, with the planner that each is by."""
     needed = dict[Expression, None]()
     while True:
-        nests = [node for node in outermost(block, plain) if plain.blocks(node.index)]
+        nests = [node for node in outermost(block, plain) if plain.in_blocks(node.index)]
         found = [_row(loops, nest, planner, plain) for nest in nests for loops in _shared(nest.body, plain)]
         rows = [row for row in dict.fromkeys(found) if row.length is not None or row.around is not None]
         planner = replace(planner, short=planner.short | {level.index for row in rows for level in row.levels})
@@ -235,7 +235,7 @@ def _row(levels: tuple[For, ...], nest: For, planner: ShortPlanner, plain: Sched
     most = [length for level in levels if (length := lengths.most(level)) is not None]
     length = build.product(most) if len(most) == len(levels) else None
     data = any(map(lengths.comes_from_data, levels))
-    band = [node for node in (nest, *statements(nest.body)) if isinstance(node, For) and plain.blocks(node.index)]
+    band = [node for node in (nest, *statements(nest.body)) if isinstance(node, For) and plain.in_blocks(node.index)]
     # Where neighbouring threads read neighbours, and those of a block would not, fewer are as fast.
     one, other = min(planner.cost(nest, (node,)) for node in band), planner.cost(nest, tuple(shared))
     enough = int(planner.target.threads // 2 * min(one / other, 1)) if other else 0
