@@ -225,3 +225,16 @@ def test_short_rows_call_functions_for_lanes_that_take_part(dtype: torch.dtype) 
         assert torch.equal(operator(x[:, :length].contiguous()), wide[:, :length])
     code = operator.inspect("llvm", x)
     assert "Sleef_pow" not in code or "taking" in code
+
+
+def test_powers_of_two_are_exact() -> None:
+    def scaled(x: torch.Tensor, least: int) -> torch.Tensor:
+        out = torch.empty(x.shape[0], dtype=torch.float64)
+        for i in range(x.shape[0]):
+            out[i] = x[i] * 2.0 ** (i + least)
+        return out
+
+    operator = bw.op("functions::scaled")(scaled)
+    x = torch.ones(2098, dtype=torch.float64)
+    assert torch.equal(operator(x, -1074), scaled(x, -1074))
+    assert "exp2" in operator.inspect("ir", x, -1074)
