@@ -33,6 +33,7 @@ from brickwork.ir.nodes import (
     Tensor,
     TensorType,
 )
+from brickwork.ir.tensor_types import joined_type
 from brickwork.ir.walk import NodeType, rewrite, walk
 from brickwork.records import dataclass
 
@@ -137,7 +138,7 @@ def give_places(state: State, draft: Draft, loc: Location) -> None:
         owners = [own.get(item, item) for item in group]
         draft.block[:] = [_owned(node, own) for node in draft.block]
         draft.block += _sizes_agree(group, own, draft.facts, loc)
-        kind = _joined([item.type for item in owners])
+        kind = joined_type([item.type for item in owners])
         places = {item: state.tensor(item.name, kind) for item in group}
         draft.block.append(Rebind(targets=tuple(places.values()), sources=tuple(owners), loc=loc))
         draft.kernel[:] = [_renamed(node, places) for node in draft.kernel]
@@ -166,14 +167,6 @@ def _check_result(group: Sequence[Tensor], made: Mapping[Tensor, Allocate], loc:
 
 def _dense(kind: TensorType) -> TensorType:
     return replace(kind, contiguous=True, unit_axis=kind.rank - 1 if kind.rank else None)
-
-
-def _joined(kinds: Sequence[TensorType]) -> TensorType:
-    """Return what holds of tensors of all these types."""
-    first = kinds[0]
-    contiguous = all(kind.contiguous for kind in kinds)
-    unit = first.unit_axis if all(kind.unit_axis == first.unit_axis for kind in kinds) else None
-    return TensorType(first.dtype, first.rank, contiguous, unit, first.pairs)
 
 
 def _owned(node: Statement, own: Mapping[Tensor, Tensor]) -> Statement:

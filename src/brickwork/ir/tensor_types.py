@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from brickwork.ir.dtypes import COMPLEX, PARTS, DType
 from brickwork.records import dataclass
 
@@ -45,3 +47,11 @@ def type_of(element: DType, axes: int, *, dense: bool = False) -> TensorType:
     rank = axes + pairs
     unit = rank - 1 if rank and (dense or pairs) else None
     return TensorType(PARTS.get(element, element), rank, contiguous=dense, unit_axis=unit, pairs=pairs)
+
+
+def joined_type(kinds: Sequence[TensorType]) -> TensorType:
+    """Return what holds of tensors of all these types."""
+    first = kinds[0]
+    contiguous = all(kind.contiguous for kind in kinds)
+    unit = first.unit_axis if all(kind.unit_axis == first.unit_axis for kind in kinds) else None
+    return TensorType(first.dtype, first.rank, contiguous, unit, first.pairs)

@@ -35,12 +35,13 @@ from brickwork.ir.nodes import (
     TensorType,
 )
 from brickwork.ir.signature import ArgumentType, Signature, TensorListType
+from brickwork.ir.tensor_types import joined_type
 from brickwork.ir.walk import NodeType
 from brickwork.records import dataclass
 from brickwork.transform.batch_loop import Key, Samples, exchanges, for_each_sample, resized
 from brickwork.transform.free_variables import with_body
 from brickwork.transform.scratch import Names, names_of
-from brickwork.transform.tensors import copied, dense_type, joined_type, same_sizes, sizes_of
+from brickwork.transform.tensors import copied, dense_type, same_sizes, sizes_of
 
 
 def batch(program: Program, given: tuple[bool, ...], signature: Signature, *, keys: bool) -> Program:

@@ -47,14 +47,6 @@ def like_type(kind: TensorType) -> TensorType:
     return kind if kind.contiguous or kind.pairs else TensorType(kind.dtype, kind.rank)
 
 
-def joined_type(kinds: Sequence[TensorType]) -> TensorType:
-    """Return what holds of tensors of all these types."""
-    first = kinds[0]
-    contiguous = all(kind.contiguous for kind in kinds)
-    unit = first.unit_axis if all(kind.unit_axis == first.unit_axis for kind in kinds) else None
-    return TensorType(first.dtype, first.rank, contiguous, unit, first.pairs)
-
-
 def sizes_of(tensor: Tensor) -> tuple[Expression, ...]:
     """Return the sizes of a tensor."""
     return tuple(build.size(tensor, axis) for axis in range(tensor.type.rank))

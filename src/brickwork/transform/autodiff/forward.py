@@ -33,6 +33,7 @@ from brickwork.ir.nodes import (
     parameter_tensors,
 )
 from brickwork.ir.signature import ArgumentType, Signature
+from brickwork.ir.tensor_types import joined_type
 from brickwork.ir.walk import rewrite
 from brickwork.records import dataclass
 from brickwork.transform.autodiff.activity import Activity, activity
@@ -43,7 +44,7 @@ from brickwork.transform.canonical.dead import without_dead, without_unused
 from brickwork.transform.free_variables import with_body
 from brickwork.transform.preconditions import Preconditions, preconditions_of
 from brickwork.transform.scratch import Names, names_of
-from brickwork.transform.tensors import allocate_like, joined_type, like_type, same_sizes
+from brickwork.transform.tensors import allocate_like, like_type, same_sizes
 
 
 def forward(program: Program, given: tuple[bool, ...], signature: Signature) -> Program:

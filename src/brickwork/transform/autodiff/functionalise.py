@@ -23,9 +23,10 @@ from brickwork.ir.nodes import (
     TensorParameter,
     parameter_tensors,
 )
+from brickwork.ir.tensor_types import joined_type
 from brickwork.transform.free_variables import with_body
 from brickwork.transform.scratch import Names
-from brickwork.transform.tensors import allocate_like, copied, joined_type, like_type, renamed, same_sizes
+from brickwork.transform.tensors import allocate_like, copied, like_type, renamed, same_sizes
 
 
 def functionalise(program: Program, names: Names) -> tuple[Program, dict[Tensor, Tensor]]:

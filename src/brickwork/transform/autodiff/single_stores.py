@@ -21,7 +21,7 @@ caches. Invariant: each element gets the terms that it had, in the same order, a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from brickwork.ir import build
@@ -54,6 +54,7 @@ from brickwork.ir.walk import (
     read_symbols,
     rewrite,
     rewrite_statements,
+    straight,
     substitute,
     walk,
     with_blocks,
@@ -149,7 +150,7 @@ class _Joiner:
     @legality
     def update_in_branches(self, tensor: Tensor, block: Block, around: tuple[Symbol, ...]) -> Store | None:
         """Return one of the updates of a zero element in branches of a block that no other iteration comes to."""
-        stores = [node for node in _in_branches(block) if isinstance(node, Store) and node.tensor == tensor]
+        stores = [node for node in straight(block) if isinstance(node, Store) and node.tensor == tensor]
         if not stores or any(node in stores for node in block) or effects(block).leaves:
             return None
         indices = stores[0].indices
@@ -291,14 +292,6 @@ def _is_chain(chain: Sequence[_Addition]) -> bool:
         if not same or not bounds or not adds or item.store.combine is not None:
             return False
     return len({item.number for item in chain}) == len(chain)
-
-
-def _in_branches(block: Block) -> Iterator[Statement]:
-    """Yield the statements of a block, and of the branches in it."""
-    for statement in block:
-        yield statement
-        if isinstance(statement, If):
-            yield from _in_branches((*statement.then, *statement.otherwise))
 
 
 def _after(value: Expression, tensor: Tensor, before: Expression) -> Expression:

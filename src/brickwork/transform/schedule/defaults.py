@@ -72,7 +72,9 @@ FEW_ITERATIONS = REDUCTION_LANES // 2
 ACCUMULATORS = 4
 """Vectors a lane set spans where an inner loop accumulates, to hide the latency of a multiply-add."""
 JAMMED_ACCUMULATORS = ACCUMULATORS // 2
-"""Vectors a lane set spans then: with `JAMMED` iterations, as many as hide the latency and fit the registers."""
+"""Vectors a lane set spans then: with `JAMMED` iterations, as many as hide the latency and fit the registers.
+
+So many, too, where functions of floats or random numbers are computed: they have results underway themselves."""
 RAGGED_LANES = REDUCTION_LANES // ACCUMULATORS
 """Lanes of an accumulating loop that data begin or end, which is often short (the row of a sparse matrix)."""
 LIGHT_CHUNK = 4096
@@ -81,8 +83,6 @@ HEAVY_CHUNK = LIGHT_CHUNK // int(DEPTH_WEIGHT)
 """Iterations a chunk of a loop with inner loops."""
 APART_CHUNK = 8 * SHARE
 """Iterations a chunk of a loop that only moves elements apart: it waits for memory, so a second thread gains little."""
-FUNCTION_VECTORS = ACCUMULATORS // 2
-"""Vectors a lane set spans where functions of floats or random numbers are computed, to hide their latency."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +314,7 @@ class _Processor(Planner):
         if any(isinstance(node, For) and self.analysis.loops[node.index].reductions for node in statements(loop.body)):
             lanes *= accumulators
         elif any(is_long_computation(node) for node in walk(loop.body)):
-            lanes *= FUNCTION_VECTORS
+            lanes *= JAMMED_ACCUMULATORS
         count = trip_count(loop)
         while count is not None and lanes > count:
             lanes //= 2
