@@ -5,7 +5,7 @@
                                                                   out[i] = s
 
 Invariant: the order of the arithmetic and its roundings are unchanged (sums of short integers wrap once, when they are
-stored, to what they would be), and no element is touched that was not before,
+stored, to what they would be), and no element is touched that was not before or is stored behind the loop anyway,
 but for one that exists and that no other iteration touches: it is stored as it was where a condition that changes in
 the loop holds for none of its iterations.
 """
@@ -154,10 +154,10 @@ class _Promoter:
 
     def block(self, block: Block) -> Iterator[Statement]:
         """Yield the statements of a block with accumulated elements in variables."""
-        for statement in block:
+        for place, statement in enumerate(block):
             match statement:
                 case For():
-                    yield from self.loop(statement)
+                    yield from self.loop(statement, block[place + 1 :])
                 case If(then=then, otherwise=otherwise):
                     inner = tuple(self.block(then)), tuple(self.block(otherwise))
                     yield replace(statement, then=inner[0], otherwise=inner[1])
@@ -166,8 +166,8 @@ class _Promoter:
                 case _:
                     yield statement
 
-    def loop(self, loop: For) -> Iterator[Statement]:
-        """Yield a loop, and what reads and writes the elements before and after it."""
+    def loop(self, loop: For, following: Block) -> Iterator[Statement]:
+        """Yield a loop that others are `following`, and what reads and writes the elements before and after it."""
         written, own = loop, effects(loop.body).declares
         own |= effects(loop.body).rebinds
         stores = [node for node in statements(loop.body) if isinstance(node, Store) and node.tensor not in own]
@@ -179,7 +179,9 @@ class _Promoter:
         for tensor, indices in dict.fromkeys((node.tensor, node.indices) for node in stores):
             accesses = self.accumulator(loop, tensor, indices, stored)
             numbers = frozenset(access.access for access in accesses)
-            conditions = None if not accesses else reached((loop,), numbers) if tensor.type.rank else ()
+            sure = stored_next((written, *following), tensor, indices)
+            sure = not tensor.type.rank or (sure and not stores_without(loop.body, tensor, numbers))
+            conditions = None if not accesses else () if sure else reached((loop,), numbers)
             if not accesses:
                 continue
             load = next(node for node in accesses if isinstance(node, Load))
@@ -239,6 +241,22 @@ class _Promoter:
         if isinstance(one, Load) and isinstance(other, Load):
             return True
         return self.apart is not None and self.apart(loop.index, one.access, other.access)
+
+
+@legality
+def stored_next(block: Block, tensor: Tensor, indices: Sequence[Expression]) -> bool:
+    """Whether what follows a block's first statement stores into an element, whatever that does."""
+    if any(isinstance(node, Load) for node in walk(tuple(indices))):
+        return False
+    for item in block:
+        match item:
+            case Store() if item.tensor == tensor and item.indices == tuple(indices):
+                return True
+            case _ if assigned_symbols(item) & read_symbols(indices) or effects(item).leaves or effects(item).fails:
+                return False
+            case _:
+                pass
+    return False
 
 
 @legality
