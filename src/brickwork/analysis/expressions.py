@@ -77,7 +77,7 @@ class Values:
         """
         self.scalars = frozenset(scalars)
         self.unchanged = unchanged
-        self.ascending = {item.tensor: item for item in ascending}
+        self.ascending = {tensor: item for item in ascending for tensor in (item.last, item.tensor) if tensor}
         self.elements: dict[Atom, Element] = {}
         self.definitions: dict[Atom, Formula] = {}
         self.intervals: dict[Atom, Interval] = dict(assumed)
@@ -280,14 +280,15 @@ class Values:
     def _element(
         self, tensor: Tensor, indices: tuple[Polynomial, ...], depth: int, known: tuple[Interval, ...]
     ) -> Polynomial:
-        ascends = self.ascending.get(tensor)
-        if ascends is None:
-            value = self.unknown(depth, *known)
+        if (fact := self.ascending.get(tensor)) is None:
+            value, element = self.unknown(depth, *known), Element(tensor, indices, None)
         else:
             value = self.unknown(depth, Interval(0, SIZE_LIMIT))
-            sizes = (self.integer(size, {}, 0) for size in ascends.most)
+            sizes = (self.integer(size, {}, 0) for size in fact.most)
             self.restrict(value, both(*(logic.at_least(size, value) for size in sizes)))
-        self.elements[next(iter(value.atoms()))] = Element(tensor, indices, None if ascends is None else ascends.most)
+            most = fact.most if fact.last is None else None
+            element = Element(tensor, indices, most, fact.last if tensor == fact.tensor else None, fact.counted)
+        self.elements[next(iter(value.atoms()))] = element
         return value
 
     def _read(self, symbol: Symbol, environment: Environment, depth: int) -> Polynomial:

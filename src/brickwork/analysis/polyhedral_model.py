@@ -145,12 +145,15 @@ class Exclusive:
 class Element:
     """What an unknown is: an element of a tensor that stays the same.
 
-    If no element is greater than the next, `most` are the sizes that none exceeds; else it is None.
+    If no element is greater than the next, `most` are the sizes that none exceeds; else it is None. If it begins a row
+    that has no element in common with those that others begin, `last` has its end, or its length if `counted`.
     """
 
     tensor: Tensor
     indices: tuple[Polynomial, ...]
     most: tuple[Size, ...] | None
+    last: Tensor | None = None
+    counted: bool = False
 
     @property
     def ascends(self) -> bool:

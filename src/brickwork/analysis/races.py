@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TypeAlias
 
-from brickwork.analysis.ascending_rows import rows_ascend
+from brickwork.analysis.ascending_rows import are_in_other_rows, rows_ascend
 from brickwork.analysis.bounds import lower_corner
 from brickwork.analysis.delinearise import parts_of
 from brickwork.analysis.formula import (
@@ -28,7 +28,7 @@ from brickwork.analysis.formula import (
     substitute,
 )
 from brickwork.analysis.isl import Solver
-from brickwork.analysis.polyhedral_model import Access, Axis, Element, Loop, Model, depth_of
+from brickwork.analysis.polyhedral_model import Access, Axis, Loop, Model, depth_of
 from brickwork.analysis.polynomial import (
     Atom,
     IndexAtom,
@@ -122,7 +122,7 @@ def _are_apart(facts: Facts, loop: Loop, first: Access, second: Access) -> bool:
 @legality
 def _are_clear(facts: Facts, loop: Loop, first: Access, second: Access, depth: int) -> bool:
     """Whether accesses of one tensor are seen to be apart by their indices alone."""
-    if are_in_other_rows(facts, loop, (first, second), depth):
+    if are_in_other_rows(facts.model, facts.solver, loop, (first, second), depth):
         return True
     return are_separated(facts, loop, first, second, depth=depth)
 
@@ -244,56 +244,6 @@ def _fixed_part(polynomial: Polynomial, depth: int) -> Polynomial:
 def _is_fixed(atoms: Iterable[Atom], depth: int) -> bool:
     """Whether what these atoms are is the same during one iteration of `depth` loops."""
     return all(depth_of(atom) <= depth for atom in atoms)
-
-
-# ---------------------------------------------------------------- rows that elements begin and end
-
-
-@legality
-def are_in_other_rows(facts: Facts, loop: Loop, pair: tuple[Access, Access], depth: int) -> bool:
-    """Whether two accesses go along rows that have no element in common in two iterations of a loop.
-
-    Loops that stand `depth` loops deep, or deeper, may be in any two iterations.
-    """
-    rows = _rows(facts, pair)
-    return any(one is not None and one == other and _moves_on(one, loop, depth) for one, other in rows)
-
-
-def _rows(facts: Facts, pair: tuple[Access, Access]) -> list[tuple[Element | None, Element | None]]:
-    """Return for each index the rows that two accesses go along; none where no elements are known to ascend."""
-    places = range(len(pair[0].axes)) if any(each.ascends for each in facts.model.elements.values()) else ()
-    return [(_row_of(facts, pair[0], place), _row_of(facts, pair[1], place)) for place in places]
-
-
-@legality
-def _row_of(facts: Facts, access: Access, place: int) -> Element | None:
-    """Return the first of two neighbouring elements between which an index goes."""
-    index = access.axes[place].value
-    row = next((loop for loop in access.loops if loop.goes_along(index)), None)
-    return None if row is None else begin_of(facts.model, row)
-
-
-@legality
-def begin_of(model: Model, row: Loop) -> Element | None:
-    """Return the first of two neighbouring elements between which a loop goes, of a tensor whose elements ascend."""
-    start, stop = (_element(model, bound) for bound in (row.start, row.stop))
-    if start is None or not start.ascends:
-        return None
-    following = (*start.indices[:-1], start.indices[-1] + number(1))
-    return start if stop == replace(start, indices=following) else None
-
-
-def _element(model: Model, value: Polynomial) -> Element | None:
-    return next((model.elements.get(atom) for atom in value.atoms() if of_atom(atom) == value), None)
-
-
-@legality
-def _moves_on(row: Element, loop: Loop, depth: int) -> bool:
-    """Whether each iteration of a loop goes along a row of its own: the places of rows differ by the loop's index."""
-    *others, last = row.indices
-    step = last.factor((loop.atom,))
-    rest = last - of_atom(loop.atom).scale(step)
-    return step != 0 and all(_is_fixed(each.atoms(), depth) for each in (*others, rest))
 
 
 # ---------------------------------------------------------------- isl

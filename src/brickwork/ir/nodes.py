@@ -398,10 +398,17 @@ class Allocate(Node):
 
 @dataclass(frozen=True, slots=True)
 class Ascending:
-    """That along the last axis of a tensor no element is greater than the next; all are from 0 to each of `most`."""
+    """That along the last axis of a tensor no element is greater than the next; all are from 0 to each of `most`.
+
+    With `last` it is said of rows that the tensor begins, at places that both have: each ends at the element of `last`,
+    or is as long as that if `counted`. Both elements, and their sum if `counted`, are from 0 to each of `most`, and no
+    row that has elements begins before the end of an earlier one.
+    """
 
     tensor: Tensor
     most: tuple[Size, ...]
+    last: Tensor | None = None
+    counted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,10 @@
         for e in range(p[i], p[i + 1]):         ->          if not broken: the loops, in parallel
             x[e] = ...                                      if broken: the loops as they are
 
+So it is with rows that one tensor begins and another ends, or counts (`range(s[i], s[i] + n[i])`): none that has
+elements may begin before the end of one before it, which chunks of rows find for themselves, and each pair of chunks
+for both. What a kernel stores into the elements stands in a kernel before.
+
 The test is a kernel of its own, whose answer the others read: no host waits for it. Where iterations may run at once
 all the same, by updates in one step, only many elements are worth it. Invariant: a kernel is taken apart only if
 nothing in it stores into what is tested, and iterations never meet then that otherwise may.
@@ -13,13 +17,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
+from functools import partial, reduce
+from itertools import chain, product
 
 from brickwork.analysis.analyse import analyse
+from brickwork.analysis.ascending_rows import is_in_row
 from brickwork.analysis.atomic_updates import find_updates
+from brickwork.analysis.isl import Solver
 from brickwork.analysis.polyhedral_model import Access, Loop
-from brickwork.analysis.polynomial import of_atom
-from brickwork.analysis.verdicts import Analysis
+from brickwork.analysis.polynomial import SIZE_LIMIT, of_atom
+from brickwork.analysis.verdicts import Analysis, LoopVerdict
 from brickwork.diagnostics.location import Location
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, INT64, value_dtype
@@ -36,7 +43,6 @@ from brickwork.ir.nodes import (
     Launch,
     Load,
     Program,
-    Read,
     Return,
     Size,
     Statement,
@@ -46,15 +52,21 @@ from brickwork.ir.nodes import (
 from brickwork.ir.walk import read_symbols, rewrite_statements, statements, substitute, walk
 from brickwork.legality import legality
 from brickwork.target.target import Target
-from brickwork.transform.autodiff.gather_versions import copied
+from brickwork.transform.explanation import IN_ORDER as ONE_THREAD
 from brickwork.transform.explanation import OTHERWISE
 from brickwork.transform.free_variables import with_body
 from brickwork.transform.interchange import interchange
-from brickwork.transform.nests_apart import Changed, with_each
+from brickwork.transform.nests_apart import Changed, each_launch, stand_apart, with_each
 from brickwork.transform.row_elements import with_row_elements
 from brickwork.transform.scratch import Names, names_of
 from brickwork.transform.sums_of_rows import with_sums_of_rows
 
+_CHUNK, _CHUNKS = 256, 4096
+"""How many rows a chunk of a test has at least, and the most chunks: all pairs of them are compared."""
+FEW = "_few"
+"""Ends the name of a kernel for few elements."""
+BEFORE = "_before"
+"""Ends the name of a kernel of what stands before rows."""
 TEST = "_rows"
 """Ends the name of a kernel that tests whether elements ascend."""
 IN_ORDER = "_in_order"
@@ -70,11 +82,40 @@ def with_ascending_rows(program: Program, target: Target) -> tuple[Program, dict
 
     def change(launch: Launch) -> Changed | None:
         found = _ascending(launch.kernel, target)
-        other = {f"{launch.kernel.name}{IN_ORDER}": OTHERWISE}
         unread = _unread(program, launch) if target.matrix else frozenset[Tensor]()
-        return None if found is None else (_apart(launch, *found, names, unread, target), other)
+        if found is None:
+            return None
+        return _apart(launch, *found, names, unread, target), {f"{launch.kernel.name}{IN_ORDER}": OTHERWISE}
 
     return with_each(program, change)
+
+
+@each_launch("grid")
+def with_pairs_of_rows(launch: Launch, names: Names, target: Target) -> Changed | None:
+    """Return the launch with kernels of their own for rows that pairs of elements begin and end or count.
+
+    It is for grids; what else would run in order does so in one thread where rows are not apart.
+    """
+    if launch.kernel.ascending or launch.kernel.name.endswith(IN_ORDER):
+        return None
+    before, rest = _parts(launch)
+    found = _ascending(rest.kernel, target, pairs=True)
+    if found is None:
+        return None
+    remark = {f"{rest.kernel.name}{IN_ORDER}": ONE_THREAD if found[1] is None else OTHERWISE}
+    return (*before, *_apart(rest, *found, names, frozenset(), target)), remark
+
+
+@legality
+def _parts(launch: Launch) -> tuple[Block, Launch]:
+    """Return a launch of what stands before nests with rows, and what may store their ends, and one of the others."""
+    kernel = launch.kernel
+    place = next((place for place, nest in enumerate(kernel.body) if _may_have_rows((nest,))), 0)
+    if not place or effects(kernel.body).rebinds or not stand_apart(kernel.body):
+        return (), launch
+    before, rest = (with_body(kernel, part, kernel.facts) for part in (kernel.body[:place], kernel.body[place:]))
+    named = replace(before, name=f"{kernel.name}{BEFORE}")
+    return (replace(launch, kernel=named),), replace(launch, kernel=rest)
 
 
 @legality
@@ -92,24 +133,23 @@ def _unread(program: Program, launch: Launch) -> frozenset[Tensor]:
 # ---------------------------------------------------------------- what is tested
 
 
-def _ascending(kernel: Kernel, target: Target) -> tuple[tuple[Ascending, ...], Expression | None] | None:
+def _ascending(
+    kernel: Kernel, target: Target, *, pairs: bool = False
+) -> tuple[tuple[Ascending, ...], Expression | None] | None:
     """Return what to test for a kernel, and where that is worth it; None where iterations would meet all the same."""
-    if not _may_have_rows(kernel.body):
+    if effects(kernel.body).rebinds or not _may_have_rows(kernel.body):
         return None
     before = _analysed(kernel, target)
     blocked = [loop for loop in before.model.loops if not _is_apart(loop, before, target)]
-    rows = [row for row in before.model.loops if tensor_of(row, before) is not None]
-    found: dict[Tensor, dict[Size, None]] = {}
-    for access in before.accesses:
-        for row in rows:
-            tensor = tensor_of(row, before)
-            if tensor is not None and access.store and not access.tensor.is_local and _is_about(access, row, blocked):
-                found.setdefault(tensor, {}).update(dict.fromkeys(_sizes(row, before.accesses)))
-    if not found:
+    tested = tuple(_pairs(kernel, before) if pairs else _prefixes(before, blocked))
+    if not tested:
         return None
-    tested = tuple(Ascending(tensor, tuple(sizes)) for tensor, sizes in found.items())
     after = _analysed(replace(kernel, ascending=tested), target)
-    if not any(_is_apart(loop, after, target) or _is_freed(loop, before, after) for loop in blocked):
+    if pairs:
+        tested = tuple(_with_sizes(tested, before, after))
+    freed = [loop for loop in blocked if _is_apart(loop, after, target) or _is_freed(loop, before, after)]
+    firsts = [each for item in tested for each in after.model.elements.values() if each.tensor == item.tensor]
+    if not any(loop.atom in index.atoms() for loop in freed for each in firsts for index in each.indices):
         return None
     return tested, _many(blocked, before, target)
 
@@ -119,6 +159,11 @@ def _is_apart(loop: Loop, analysis: Analysis, target: Target) -> bool:
     """Whether iterations may run at once, and on a grid never meet on an element."""
     verdict = analysis.loops[loop.node.index]
     return verdict.independent and not (target.grid and verdict.updates)
+
+
+def _is_exact(access: Access, verdict: LoopVerdict) -> bool:
+    """Whether iterations may run at once, and meet by an access in updates of integers, if at all."""
+    return verdict.independent and (access.tensor not in verdict.updates or _is_integer(access.tensor))
 
 
 @legality
@@ -146,20 +191,63 @@ def _analysed(kernel: Kernel, target: Target) -> Analysis:
 
 
 def _may_have_rows(block: Block) -> bool:
-    """Whether a loop stores that begins and ends by variables which are elements."""
+    """Whether a loop ends by a variable that is computed of elements, in loops that store."""
     nodes = [*statements(block)]
-    read = {node.symbol for node in nodes if isinstance(node, Assign) and isinstance(node.value, Load)}
-    return any(
-        isinstance(end := node.start, Read) and isinstance(node.stop, Read) and {end.symbol, node.stop.symbol} <= read
-        for node in nodes
-        if isinstance(node, For) and effects(node.body).stores
-    )
+    read = {node.symbol for node in nodes if isinstance(node, Assign) and effects(node.value).loads}
+    loops = [node for node in nodes if isinstance(node, For)]
+    return any(read & read_symbols((loop.stop,)) for loop in loops) and bool(effects(block).stores)
 
 
-def _is_about(access: Access, row: Loop, blocked: Sequence[Loop]) -> bool:
-    """Whether an access goes along a row, in loops that are not independent."""
-    along = any(row.goes_along(axis.value) for axis in access.axes)
-    return along and row in access.loops and any(loop in access.loops for loop in blocked)
+def _prefixes(analysis: Analysis, blocked: Sequence[Loop]) -> Iterator[Ascending]:
+    """Yield the tensors whose elements begin and end rows along which loops store, with the sizes of these axes."""
+    found: dict[Tensor, dict[Size, None]] = {}
+    for access in analysis.accesses:
+        if not access.store or access.tensor.is_local or not any(loop in access.loops for loop in blocked):
+            continue
+        for row in access.loops:
+            along = any(row.goes_along(axis.value) for axis in access.axes)
+            if along and (tensor := tensor_of(row, analysis)) is not None:
+                found.setdefault(tensor, {}).update(dict.fromkeys(_sizes(row, analysis.accesses)))
+    yield from (Ascending(tensor, tuple(sizes)) for tensor, sizes in found.items())
+
+
+def _pairs(kernel: Kernel, analysis: Analysis) -> Iterator[Ascending]:
+    """Yield pairs of tensors whose elements begin and end, or count, the rows of a loop."""
+    read = dict.fromkeys(each.tensor for each in analysis.model.elements.values())
+    ends = [tensor for tensor in read if tensor.type.rank == 1 and _is_integer(tensor)]
+    if len(ends) < 2:
+        return
+    # Of elements that are no sizes, sums may be beyond all integers: that they are is tested, too.
+    model = analyse(replace(kernel, ascending=tuple(Ascending(tensor, (), tensor) for tensor in ends))).model
+    found: dict[Tensor, Ascending] = {}
+    pairs = product(model.loops, model.elements.items(), model.elements.items())
+    for row, (start, one), (stop, other) in pairs:
+        counted = row.stop - row.start == of_atom(stop)
+        same = one.tensor != other.tensor and one.indices == other.indices and {one.tensor, other.tensor} <= {*ends}
+        if same and (counted or (row.start, row.stop) == (of_atom(start), of_atom(stop))):
+            found.setdefault(one.tensor, Ascending(one.tensor, (), other.tensor, counted))
+    yield from found.values()
+
+
+def _is_integer(tensor: Tensor) -> bool:
+    return value_dtype(tensor.type.dtype) is INT64
+
+
+def _with_sizes(tested: Sequence[Ascending], before: Analysis, after: Analysis) -> Iterator[Ascending]:
+    """Yield those rows in which stores are, other than updates that may meet, with the sizes of their axes."""
+    solver = Solver()
+    elements = after.model.elements
+    for item in tested:
+        sizes: dict[Size, None] = {}
+        for access, (start, one), (stop, other) in product(after.accesses, elements.items(), elements.items()):
+            exact = all(_is_exact(access, before.loops[loop.node.index]) for loop in access.loops)
+            if (one.tensor, other.tensor) != (item.tensor, item.last) or not access.store or exact:
+                continue
+            for axis in range(0 if access.tensor.is_local else len(access.axes)):
+                if is_in_row(after.model, solver, access, axis, (start, stop), counted=item.counted):
+                    sizes[Size(tensor=access.tensor, axis=axis)] = None
+        if sizes:
+            yield replace(item, most=tuple(sizes))
 
 
 def tensor_of(row: Loop, analysis: Analysis) -> Tensor | None:
@@ -196,26 +284,30 @@ def _apart(
     kernel = launch.kernel
     answer, made = names.tensor(f"{kernel.name}_broken", INT64, 1)
     broken = names.symbol("broken", INT64)
-    tests = (_test(item, broken, names, kernel.loc) for item in tested)
+    tests = [(_test if item.last is None else _test_of_pairs)(item, broken, names, kernel.loc) for item in tested]
     body: Block = (
         Assign(symbol=broken, value=build.integer(0)),
-        *chain.from_iterable(tests),
+        *chain.from_iterable(block for _, block in tests),
         names.store(answer, build.integer(0), build.read(broken)),
     )
-    facts = (*_has_answer(answer), *kernel.facts)
+    chunks = tuple(chain.from_iterable(scratch for scratch, _ in tests))
+    sizes = ((item.tensor, axis, size) for item in chunks for axis, size in enumerate(item.sizes))
+    equal = (build.apply("eq", build.size(tensor, axis), size) for tensor, axis, size in sizes)
+    facts = (*_has_answer(answer), *equal, *kernel.facts)
     test = Kernel(name=f"{kernel.name}{TEST}", tensors=(), scalars=(), facts=(), body=())
     sure = replace(kernel, ascending=tuple(tested))
     sure = with_sums_of_rows(sure, analyse(sure), unread, names) if unread else sure
     sure = with_row_elements(sure, names, target) if target.grid else sure
     ascending = _where(sure, answer, "eq")
-    other = replace(_where(_exchanged(kernel, names), answer, "ne"), name=f"{kernel.name}{IN_ORDER}")
-    if many is not None:
-        body = (If(condition=many, then=body),)
-        ascending = replace(ascending, body=(If(condition=many, then=ascending.body),))
-        again = tuple(copied(statement, names) for statement in kernel.body)
-        other = replace(other, body=(If(condition=many, then=other.body, otherwise=again),))
+    pairs = any(item.last is not None for item in tested)
+    unlike = kernel if pairs else _exchanged(kernel, names)
+    other = replace(_where(unlike, answer, "ne"), name=f"{kernel.name}{IN_ORDER}", may_alias=pairs and many is None)
     test = with_body(test, body, facts)
-    return (made, *(replace(launch, kernel=each) for each in (test, ascending, other)))
+    result = (made, *chunks, *(replace(launch, kernel=each) for each in (test, ascending, other)))
+    if many is None:
+        return result
+    few = replace(launch, kernel=replace(kernel, name=f"{kernel.name}{FEW}"))
+    return (If(condition=many, then=result, otherwise=(few,)),)
 
 
 @legality
@@ -258,7 +350,7 @@ def _exchanged(kernel: Kernel, names: Names) -> Kernel:
 
 
 @legality
-def _test(item: Ascending, broken: Symbol, names: Names, loc: Location) -> Block:
+def _test(item: Ascending, broken: Symbol, names: Names, loc: Location) -> tuple[tuple[Allocate, ...], Block]:
     """Return loops that let a variable be 1 where an element is greater than the next, or not in range."""
     tensor = item.tensor
     indices = [names.symbol("place", INT64) for _ in range(tensor.type.rank)]
@@ -274,7 +366,66 @@ def _test(item: Ascending, broken: Symbol, names: Names, loc: Location) -> Block
     body: Block = (Assign(symbol=broken, value=value),)
     for index, size in zip(reversed(indices), reversed(sizes), strict=True):
         body = (For(index=index, start=build.integer(0), stop=size, body=body, loc=loc),)
-    return body
+    return (), body
+
+
+@legality
+def _test_of_pairs(item: Ascending, broken: Symbol, names: Names, loc: Location) -> tuple[tuple[Allocate, ...], Block]:
+    """Return loops that let a variable be 1 where a row is not in range, or begins before the end of an earlier one.
+
+    Chunks of rows leave where the first of their elements is, and the end of the last.
+    """
+    first, last = item.tensor, item.last or item.tensor
+    rows = build.apply("minimum", build.size(first, 0), build.size(last, 0))
+    count = build.add(build.apply("floordiv", rows, build.integer(_CHUNK)), build.integer(1))
+    count = build.apply("minimum", count, build.integer(_CHUNKS))
+    step = build.add(build.apply("floordiv", rows, count), build.integer(1))
+    (leasts, made), (mosts, also) = (names.tensor(f"{first.name}_{name}", INT64, count) for name in ("least", "most"))
+    chunk, row, start, stop, least, most, later, earlier = (
+        names.symbol(name, INT64) for name in ("chunk", "row", "start", "stop", "least", "most", "later", "earlier")
+    )
+    zero, at, begin, end = build.integer(0), build.read(chunk), build.read(start), build.read(stop)
+
+    def set_to(symbol: Symbol, name: str, *values: Expression) -> Assign:
+        return Assign(symbol=symbol, value=reduce(partial(build.apply, name), values))
+
+    def raised(condition: Expression) -> Assign:
+        return set_to(broken, "maximum", build.read(broken), build.cast(condition, INT64))
+
+    # A length is compared before it is added to the start, which could be beyond all integers.
+    room = [build.sub(size, begin) if item.counted else size for size in item.most]
+    limits = [(begin, size) for size in item.most] + [(end, size) for size in room]
+    wrong = [build.apply("lt", value, zero) for value in (begin, end)]
+    wrong += [build.apply("gt", value, limit) for value, limit in limits]
+    behind = build.add(begin, end) if item.counted else end
+    of_row = (
+        set_to(start, "add", names.load(first, build.read(row))),
+        set_to(stop, "add", names.load(last, build.read(row))),
+        raised(reduce(partial(build.apply, "logical_or"), wrong)),
+        If(
+            condition=build.apply("lt", begin, behind),
+            then=(
+                raised(build.apply("lt", begin, build.read(most))),
+                set_to(least, "minimum", build.read(least), begin),
+                set_to(most, "maximum", build.read(most), behind),
+            ),
+        ),
+    )
+    from_row = build.mul(at, step)
+    to_row = build.apply("minimum", build.add(from_row, step), rows)
+    of_chunk = (
+        set_to(least, "add", build.integer(SIZE_LIMIT)),
+        set_to(most, "add", zero),
+        For(index=row, start=from_row, stop=to_row, body=of_row, loc=loc),
+        names.store(leasts, at, build.read(least)),
+        names.store(mosts, at, build.read(most)),
+    )
+    ahead = build.apply("lt", names.load(leasts, build.read(later)), names.load(mosts, build.read(earlier)))
+    pairs = For(index=earlier, start=zero, stop=build.read(later), body=(raised(ahead),), loc=loc)
+    return (made, also), (
+        For(index=chunk, start=zero, stop=count, body=of_chunk, loc=loc),
+        For(index=later, start=zero, stop=count, body=(pairs,), loc=loc),
+    )
 
 
 @legality

@@ -85,7 +85,14 @@ def _rows(scheduled: ScheduledKernel) -> Iterator[str]:
     """Yield for which elements and sizes a kernel is, where another one is for others."""
     for item in scheduled.source.ascending:
         most = ", ".join(f"{size.tensor.name}.shape[{size.axis}]" for size in item.most)
-        yield f"  where '{item.tensor.name}' ascends from 0 on to no more than {most}, which is tested before"
+        if item.last is None:
+            yield f"  where '{item.tensor.name}' ascends from 0 on to no more than {most}, which is tested before"
+            continue
+        ends = "is as long as" if item.counted else "ends at"
+        yield (
+            f"  where each row, which begins at an element of '{item.tensor.name}' and {ends} one of"
+            f" '{item.last.name}', is after all before it, within {most}, which is tested before"
+        )
     if scheduled.remark:
         yield f"  {scheduled.remark}"
 

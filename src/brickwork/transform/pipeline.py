@@ -77,7 +77,7 @@ from brickwork.target.target import Target
 from brickwork.transform.alternatives import branches_of, with_named_branches, with_own_scratch
 from brickwork.transform.argument_checks import without_argument_checks
 from brickwork.transform.argument_facts import ArgumentFacts, argument_facts_of
-from brickwork.transform.ascending import with_ascending_rows
+from brickwork.transform.ascending import with_ascending_rows, with_pairs_of_rows
 from brickwork.transform.canonical.form import canonical
 from brickwork.transform.carried_elements import with_carried_elements
 from brickwork.transform.checks_ahead import with_checks_ahead
@@ -154,6 +154,7 @@ _APART = (
     with_gathers,
     with_ascending_rows,
     with_last_stores,
+    with_pairs_of_rows,
     with_expanded_scratch,
     with_strides,
     with_residues,

@@ -93,7 +93,7 @@ def _rows(statement: Statement, kernel: Kernel, analysis: Analysis) -> _Rows | N
     tensors = {end.tensor for end in ends if isinstance(end, Load)}
     if tuple(end.indices for end in ends if isinstance(end, Load)) != places or len(tensors) > 1:
         return None
-    most = [item.most for item in kernel.ascending if item.tensor in tensors]
+    most = [item.most for item in kernel.ascending if item.tensor in tensors and item.last is None]
     guards = _guards((*heads, row.start, row.stop), analysis)
     if not most or guards is None or _multiplies(row):
         return None

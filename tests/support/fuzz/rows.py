@@ -57,8 +57,12 @@ def draw_rows(seed: int) -> Drawn:
     for _ in range(pick((1, 1, 2, 3))):
         tensor = "q" if source.random() < 0.1 else "p"
         first, last = (f"{tensor}[{place}]" for place in (pick(UNUSUAL) if source.random() < 0.2 else USUAL))
+        if source.random() < 0.3:
+            first, last = "p[i]", pick(("q[i]", "q[i]", "q[i + 1]", "p[i] + q[i] % 3", "p[i] + 2", "p[i] + q[i]"))
+        stores = [pick(STORES).format(first=first, last=last) for _ in range(pick((1, 1, 2)))]
         body.append(f"for e in range({first}, {last}):")
-        body += [f"    {pick(STORES).format(first=first, last=last)}" for _ in range(pick((1, 1, 2)))]
+        inside = "if e < len(x): " if " + " in last else ""
+        body += [f"    {inside}{store}" for store in stores]
     heads = ["for i in range((len(p) - 1) // 2):", "for h in range(2):"]
     if "2 * i" not in "".join(body) and "i + 2" not in "".join(body):
         heads[0] = "for i in range(len(p) - 1):"

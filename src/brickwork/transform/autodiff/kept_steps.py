@@ -251,7 +251,10 @@ class _Writer:
         yield from self.moved(digit(last, room), keep=True)
         back = build.sub(build.sub(stop, build.integer(1)), build.read(loop.index))
         body = (*self.moved(digit(back, room), keep=False), *self.again.rest)
-        yield replace(loop, start=build.sub(stop, build.read(end)), stop=build.sub(stop, build.read(base)), body=body)
+        # No more than all iterations, which is known so: what stores along rows is in its own then.
+        first = build.apply("maximum", start, build.sub(stop, build.read(end)))
+        behind = build.apply("minimum", stop, build.sub(stop, build.read(base)))
+        yield replace(loop, start=first, stop=behind, body=body)
         yield Assign(symbol=low, value=self.before(base))
         yield Assign(symbol=end, value=build.read(base))
 

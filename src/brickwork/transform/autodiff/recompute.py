@@ -24,6 +24,7 @@ from brickwork.ir.nodes import (
     Block,
     Break,
     Check,
+    Constant,
     Continue,
     Expression,
     FailureKind,
@@ -293,7 +294,10 @@ class Recompute:
         looped = self.looped(node, scope, out, start, stop)
         count = self.iterations(node, scope, out, start, stop, looped.tapes)
         if leaving(node) is not None:
-            looped = replace(looped, stop=build.apply("minimum", stop, build.add(start, build.read(count))))
+            end = build.apply("minimum", stop, build.add(start, build.read(count)))
+            # No less than the start, which is known so: indices from the end are in range then.
+            end = end if isinstance(start, Constant) else build.apply("maximum", start, end)
+            looped = replace(looped, stop=end)
         steps.append(looped)
 
     def turns(self, node: While, scope: Scope, out: list[Statement], steps: list[Step] | None) -> None:

@@ -17,8 +17,8 @@ from dataclasses import replace
 from functools import reduce
 from itertools import takewhile
 
+from brickwork.analysis.ascending_rows import begin_of
 from brickwork.analysis.polynomial import cofactor, number
-from brickwork.analysis.races import begin_of
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
