@@ -87,9 +87,9 @@ def _in_conflict(loop: Loop, analysis: Analysis, solver: Solver, *, reading: boo
 
 def apart(loop: Loop, analysis: Analysis, solver: Solver, tensors: Collection[Tensor]) -> bool:
     """Whether the accesses to these tensors are no conflict of a loop's iterations."""
-    accesses = tuple(access for access in analysis.accesses if access.tensor in tensors)
-    facts = Facts(replace(analysis.model, accesses=accesses), solver, analysis.bounds)
-    return find_race(facts, loop, may_alias=False) is None
+    accesses = [access for access in analysis.accesses if access.tensor in tensors]
+    facts = Facts(analysis.model, solver, analysis.bounds)
+    return find_race(facts, loop, may_alias=False, accesses=accesses) is None
 
 
 # ---------------------------------------------------------------- what an update is
@@ -136,8 +136,7 @@ def is_updated(loop: Loop, facts: Facts, tensor: Tensor) -> bool:
     others = tuple(item for item in accesses if item.number not in own and item.number not in updates)
     if any(may_touch(facts, loop, other, write) for other in others for write in writes):
         return False
-    alone = Facts(replace(facts.model, accesses=others), facts.solver, facts.bounds)
-    return not any(item.store for item in others) or find_race(alone, loop, may_alias=False) is None
+    return not any(item.store for item in others) or find_race(facts, loop, may_alias=False, accesses=others) is None
 
 
 def updates_in(block: Block) -> Iterator[tuple[Store, tuple[str, Expression] | None]]:

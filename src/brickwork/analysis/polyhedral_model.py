@@ -168,8 +168,9 @@ class Model:
     `loose` atoms have definitions that hold but do not fix them. `scalars` are the integer arguments that values of
     indices, bounds or conditions were computed from. `floors` are polynomials over parameters, each at least 0.
     `origins` say what unknowns are that are functions of other atoms. `own` has intervals of unknowns and indices that
-    no limit of a size or a scalar is the reason for. `elements` are what unknowns were read from. `places` and `free`
-    are what is known at places, and without limits, as it was found: many accesses are made in the same loops.
+    no limit of a size or a scalar is the reason for. `elements` are what unknowns were read from. `places`, `free`,
+    `naturals` and `steps` are what is known at places, without limits, of signs, and which accesses a loop's step keeps
+    apart, as it was found: many accesses are made in the same loops.
     """
 
     loops: tuple[Loop, ...]
@@ -188,6 +189,12 @@ class Model:
     places: dict[Place, Model] = field(init=False, default_factory=dict["Place", "Model"], compare=False, repr=False)
     free: Answers[Model, Model] = field(
         init=False, default_factory=Answers["Model", "Model"], compare=False, repr=False
+    )
+    naturals: dict[Polynomial, bool] = field(
+        init=False, default_factory=dict[Polynomial, bool], compare=False, repr=False
+    )
+    steps: dict[tuple[object, ...], bool] = field(
+        init=False, default_factory=dict[tuple[object, ...], bool], compare=False, repr=False
     )
 
     def within(self, *accesses: Access) -> Model:
@@ -222,6 +229,12 @@ class Model:
 
     def is_natural(self, polynomial: Polynomial) -> bool:
         """Whether a polynomial is surely at least 0."""
+        found = self.naturals.get(polynomial)
+        if found is None:
+            found = self.naturals[polynomial] = self._is_natural(polynomial)
+        return found
+
+    def _is_natural(self, polynomial: Polynomial) -> bool:
         low = interval_of(polynomial, self.intervals).low
         if low is not None and low >= 0:
             return True

@@ -180,6 +180,8 @@ class Polynomial:
             return self
         if not self.terms:
             return other.scale(sign)
+        if not other.terms[-1][0]:
+            return self._raised(sign * other.terms[-1][1])
         total = dict(self.terms)
         for monomial, factor in other.terms:
             total[monomial] = total.get(monomial, 0) + sign * factor
@@ -188,8 +190,19 @@ class Polynomial:
             kept.sort(key=_place)
         return Polynomial(tuple(kept))
 
+    def _raised(self, constant: int) -> Polynomial:
+        """Return the sum with a constant, which stands before all other terms."""
+        (first, factor), *rest = self.terms
+        if first:
+            return Polynomial((((), constant), *self.terms))
+        return Polynomial((((), factor + constant), *rest) if factor + constant else tuple(rest))
+
     def __mul__(self, other: Polynomial) -> Polynomial:
         """Return the product."""
+        if len(self.terms) == 1 and not self.terms[0][0]:
+            return other.scale(self.terms[0][1])
+        if len(other.terms) == 1 and not other.terms[0][0]:
+            return self.scale(other.terms[0][1])
         return combine(
             (tuple(sorted((*left, *right), key=order_of)), a * b) for left, a in self.terms for right, b in other.terms
         )

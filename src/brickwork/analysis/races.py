@@ -57,8 +57,7 @@ Places: TypeAlias = tuple[Loop, int, tuple[Loop, ...], tuple[Loop, ...], tuple[t
 class Facts:
     """The model, the solver and the verdicts of bounds that the questions of this module rest on.
 
-    `apart` are pairs of accesses of which isl said that the second never meets the first in a later iteration; `steps`
-    are answers of the quick rule.
+    `apart` are pairs of accesses of which isl said that the second never meets the first in a later iteration.
     """
 
     model: Model
@@ -66,9 +65,6 @@ class Facts:
     bounds: Mapping[tuple[int, int], BoundVerdict]
     apart: dict[Places, list[tuple[Access, Access]]] = field(
         init=False, default_factory=dict[Places, list[tuple[Access, Access]]], compare=False, repr=False
-    )
-    steps: dict[tuple[object, ...], bool] = field(
-        init=False, default_factory=dict[tuple[object, ...], bool], compare=False, repr=False
     )
 
     @legality
@@ -78,11 +74,16 @@ class Facts:
 
 
 @hazard
-def find_race(facts: Facts, loop: Loop, *, may_alias: bool) -> Conflict | None:
-    """Return two accesses in the way of running a loop's iterations at once, or None if there are none."""
+def find_race(
+    facts: Facts, loop: Loop, *, may_alias: bool, accesses: Iterable[Access] | None = None
+) -> Conflict | None:
+    """Return two accesses in the way of running a loop's iterations at once, or None if there are none.
+
+    All are looked at, or those that are given.
+    """
     if facts.model.is_natural(loop.start + number(1) - loop.stop):
         return None
-    inside = [access for access in facts.model.accesses if access.is_shared(loop)]
+    inside = [access for access in (facts.model.accesses if accesses is None else accesses) if access.is_shared(loop)]
     reads = [access for access in inside if not access.store]
     stores = [access for access in inside if access.store]
     for place, store in enumerate(stores):
@@ -173,9 +174,9 @@ def are_separated(facts: Facts, loop: Loop, first: Access, second: Access, *, de
         return True
     where = (loop, depth, first.loops, second.loops, first.conditions, second.conditions)
     for left, right in indices:
-        if (known := facts.steps.get((*where, left, right))) is None:
+        if (known := facts.model.steps.get((*where, left, right))) is None:
             known = _steps_apart(facts.model.within(first, second), loop, (first, left), (second, right), depth)
-            facts.steps[*where, left, right] = known
+            facts.model.steps[*where, left, right] = known
         if known:
             return True
     return False

@@ -72,10 +72,10 @@ def _own(node: For, kernel: Kernel, scratch: frozenset[Tensor]) -> frozenset[Ten
 
 def _race(node: For, analysis: Analysis, tensors: frozenset[Tensor]) -> Conflict | None:
     """Return two accesses to some tensors in which iterations of a loop meet, or None."""
-    accesses = tuple(item for item in analysis.model.accesses if item.tensor in tensors)
-    facts = Facts(replace(analysis.model, accesses=accesses), Solver(), analysis.bounds)
+    accesses = [item for item in analysis.model.accesses if item.tensor in tensors]
+    facts = Facts(analysis.model, Solver(), analysis.bounds)
     loop = next(item for item in analysis.model.loops if item.node.index == node.index)
-    return find_race(facts, loop, may_alias=False)
+    return find_race(facts, loop, may_alias=False, accesses=accesses)
 
 
 def _refusal(loop: For, conflict: Conflict) -> Diagnostic:

@@ -209,8 +209,8 @@ class _Cutter:
 def is_independent(part: For, loop: Loop, facts: Facts, live: frozenset[Symbol]) -> bool:
     """Whether a part of a loop, after which some variables are read, could run in parallel."""
     _, carried = scalar_verdict(part, live)
-    model = replace(facts.model, accesses=tuple(_accesses(part.body, facts)))
-    return carried is None and find_race(replace(facts, model=model), loop, may_alias=False) is None
+    accesses = _accesses(part.body, facts)
+    return carried is None and find_race(facts, loop, may_alias=False, accesses=accesses) is None
 
 
 @legality

@@ -274,14 +274,11 @@ class OwnerFinder:
             return False
         free = tensors | self.updated(node) if self.updates else tensors
         others = tuple(item for item in self.facts.model.accesses if item.tensor not in free)
-        race = find_race(self._about(others), loop, may_alias=False)
+        race = find_race(self.facts, loop, may_alias=False, accesses=others)
         if race is None or not node.claimed or race.refuted:
             return race is None
         scratch = tuple(item for item in others if item.tensor in self.tensors)
-        return find_race(self._about(scratch), loop, may_alias=False) is None
-
-    def _about(self, accesses: tuple[Access, ...]) -> Facts:
-        return replace(self.facts, model=replace(self.facts.model, accesses=accesses))
+        return find_race(self.facts, loop, may_alias=False, accesses=scratch) is None
 
     @legality
     def updated(self, node: For) -> frozenset[Tensor]:

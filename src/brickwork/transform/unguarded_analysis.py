@@ -55,5 +55,5 @@ def careful_analysis(analysis: Analysis, *, assumed: bool = False) -> Analysis:
 def _is_apart(facts: Facts, loop: Loop, verdict: LoopVerdict) -> bool:
     """Whether no two iterations of a loop meet on an element, but for those that they update indivisibly."""
     updated = {tensor for tensor in verdict.updates if is_updated(loop, facts, tensor)}
-    accesses = tuple(access for access in facts.model.accesses if access.tensor not in updated)
-    return find_race(replace(facts, model=replace(facts.model, accesses=accesses)), loop, may_alias=False) is None
+    accesses = [access for access in facts.model.accesses if access.tensor not in updated]
+    return find_race(facts, loop, may_alias=False, accesses=accesses) is None
