@@ -329,9 +329,8 @@ class _Writer:
             match statement:
                 case Store(access=access) if access == self.item.store.access:
                     value = build.apply("maximum", self.noted(last), order)
-                    return self.asked(
-                        (replace(self.names.store(last, *self.indices, value), loc=statement.loc),), known
-                    )
+                    note = replace(self.names.store(last, *self.indices, value), loc=statement.loc)
+                    return self.wanted(self.asked((note,), known))
                 case Store():
                     return ()
                 case For(index=index, body=body) if any(index == loop.index for loop in self.free):
@@ -340,6 +339,12 @@ class _Writer:
                     return (statement,)
 
         return rewrite_statements((self.item.nest,), visit)
+
+    def wanted(self, block: Block) -> Block:
+        """Return what runs a block only where each free loop has an iteration: no place is looked at for none."""
+        for loop in self.free:
+            block = (If(condition=build.apply("lt", loop.start, loop.stop), then=block),)
+        return block
 
     def storing(self, block: Block, notes: Sequence[tuple[Tensor, Expression]]) -> Block:
         """Return a block that stores only where all notes are an iteration's own."""

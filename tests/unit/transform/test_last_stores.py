@@ -130,6 +130,18 @@ def column_twice(x: torch.Tensor, at: torch.Tensor, k: torch.Tensor):
             x[at[t], d, d] = k[t, d]
 
 
+def first_columns(x: torch.Tensor, at: torch.Tensor, n: int):
+    for t in range(len(at)):
+        for j in range(n):
+            x[at[t], j] = t * 3 + j
+
+
+def first_columns_outside(x: torch.Tensor, at: torch.Tensor, n: int):
+    for j in range(n):
+        for t in range(len(at)):
+            x[at[t], j] = t * 3 + j
+
+
 def ragged_columns(x: torch.Tensor, at: torch.Tensor, k: torch.Tensor):
     """Store fewer columns in each iteration."""
     for t in range(len(at)):
@@ -419,6 +431,14 @@ def test_places_below_zero_are_those_from_the_end() -> None:
 
 def test_places_out_of_range_are_errors_as_they_were() -> None:
     same(scatter, X, memory([1, 4, 0], INT64), Y)
+
+
+@pytest.mark.parametrize("columns", [0, 2])
+def test_places_of_rows_without_columns_are_not_looked_at(columns: int) -> None:
+    x = memory([[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    places = memory([1, 0, 17 if columns == 0 else 2, 1], INT64)
+    same(first_columns, x, places, columns)
+    same(first_columns_outside, x, places, columns)
 
 
 def test_places_that_a_loop_carries_along_are_noted_in_each_of_its_iterations() -> None:
