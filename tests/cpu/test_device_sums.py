@@ -5,6 +5,7 @@ from itertools import pairwise
 import pytest
 import torch
 
+import brickwork as bw
 from brickwork.ir.nodes import For, If, Role
 from brickwork.ir.walk import walk
 from brickwork.target.cuda import cuda_target
@@ -246,3 +247,22 @@ def test_a_turn_that_joins_results_waits_twice():
     program = program_for_gpu(spread, torch.rand(1, 70), torch.empty(6))
     kernels = ptx_of([program], cuda_target((9, 0))).split(".entry")
     assert {text.count("bar.sync") for text in kernels if ".maxntid 1024" in text} == {2}
+
+
+def skipped_sums(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty(x.shape[0])
+    for i in range(x.shape[0]):
+        s = -0.0
+        for k in range(x.shape[1]):
+            if x[i, k] != 0:
+                s += x[i, k]
+        out[i] = s
+    return out
+
+
+@pytest.mark.parametrize("length", [1, 3, 70, 300, 5000])
+def test_a_sum_of_nothing_is_what_it_began_with(length):
+    x = torch.zeros(3, length)
+    x[1, -1] = 2.0
+    for found in (rig_of(skipped_sums, x).call(x)[0], bw.op(skipped_sums)(x)):
+        assert [*map(repr, found.tolist())] == ["-0.0", "2.0", "-0.0"]

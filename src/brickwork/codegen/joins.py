@@ -11,7 +11,8 @@ from typing import TypeAlias
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.lane_values import scalar_type, vector_type
 from brickwork.codegen.operators import apply, constant
-from brickwork.ir.dtypes import INT64, DType
+from brickwork.ir import build
+from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Reduction
 
 Group: TypeAlias = Sequence[Reduction]
@@ -19,20 +20,7 @@ Group: TypeAlias = Sequence[Reduction]
 
 def identity(reduction: Reduction) -> str:
     """Return the literal that a reduction starts from in a lane or a chunk."""
-    dtype, name = reduction.symbol.dtype, reduction.operator.name
-    if name in {"minimum", "maximum"}:
-        return _limit(dtype, largest=name == "minimum")
-    if name in {"bit_and", "logical_and"}:
-        return constant(-1, INT64) if dtype.is_integer else "true"
-    return constant(int(name == "mul"), dtype)
-
-
-def _limit(dtype: DType, *, largest: bool) -> str:
-    if dtype.is_float:
-        return constant(float("inf") if largest else float("-inf"), dtype)
-    if dtype is INT64:
-        return constant(2**63 - 1 if largest else -(2**63), dtype)
-    return constant(2**64 - 1 if largest else 0, dtype)
+    return constant(build.identity(reduction).value, reduction.symbol.dtype)
 
 
 def joined(state: State, group: Group, one: Sequence[str], other: Sequence[str], width: int = 1) -> list[str]:

@@ -21,6 +21,7 @@ from brickwork.ir.nodes import (
     Load,
     Random,
     Read,
+    Reduction,
     Select,
     Size,
     Store,
@@ -67,6 +68,31 @@ def constant(value: Number, dtype: DType, loc: Location = NOWHERE) -> Constant:
 def integer(value: int, loc: Location = NOWHERE) -> Constant:
     """Return an int64 literal."""
     return constant(value, INT64, loc)
+
+
+def identity(item: Reduction) -> Constant:
+    """Return what a partial result of a reduction starts from."""
+    dtype, most = item.symbol.dtype, item.operator.name == "minimum"
+    match item.operator.name:
+        case "add":
+            return empty_sum(dtype)
+        case "bit_or" | "bit_xor" | "logical_or":
+            return constant(0, dtype)
+        case "bit_and" | "logical_and":
+            return constant(-1, dtype)
+        case "mul":
+            return constant(1, dtype)
+        case _ if dtype.is_float:
+            return constant(math.inf if most else -math.inf, dtype)
+        case _ if dtype is INT64:
+            return constant(2**63 - 1 if most else -(2**63), dtype)
+        case _:
+            return constant(2**64 - 1 if most else 0, dtype)
+
+
+def empty_sum(dtype: DType) -> Constant:
+    """Return what a partial sum starts from. 0.0 would make 0.0 of sums that are -0.0."""
+    return constant(-0.0 if dtype.is_float else 0, dtype)
 
 
 def round_float32(value: float) -> float:

@@ -62,7 +62,7 @@ from brickwork.transform.register_lists import Literal, literal_lists
 from brickwork.transform.replicate_reductions import replicate_reductions
 from brickwork.transform.row_updates import with_rows
 from brickwork.transform.schedule.lockstep import runs_in_lockstep
-from brickwork.transform.scratch import Names, identity, joins, names_of
+from brickwork.transform.scratch import Names, joins, names_of
 from brickwork.transform.shared_locals import share_locals, used_tables
 from brickwork.transform.split_recurrences import Chunks, split_recurrences
 from brickwork.transform.split_reductions import nested, split_reductions
@@ -404,7 +404,7 @@ class _Outliner:
             symbol = item.symbol
             partial, allocate = self.names.tensor(f"{symbol.name}_partial", symbol.dtype, MOST_PIECES)
             self.made.append(allocate)
-            starts.append(Assign(symbol=symbol, value=identity(item), loc=loop.loc))
+            starts.append(Assign(symbol=symbol, value=build.identity(item), loc=loop.loc))
             stores.append(self.names.store(partial, index, build.read(symbol)))
             parts.append(self.names.load(partial, build.read(place)))
         body = (*starts, *loop.body, *stores)

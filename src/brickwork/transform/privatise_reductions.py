@@ -46,7 +46,7 @@ from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import Partition
 from brickwork.transform.schedule.planner import FEW, PIECES, SHARE
 from brickwork.transform.schedule.schedule import LANES_LIMIT, Schedule
-from brickwork.transform.scratch import Names, identity, names_of
+from brickwork.transform.scratch import Names, names_of
 from brickwork.transform.split_reductions import nested
 from brickwork.transform.strips import computes_ahead
 from brickwork.transform.verbs.split import count_of
@@ -227,7 +227,7 @@ class Copier:
     def begun(self, tensor: Tensor, copy: Tensor, piece: Symbol, loop: For) -> Statement:
         """Return the nest that begins a copy."""
         indices = self.indices(tensor)
-        start = identity(
+        start = build.identity(
             Reduction(self.names.symbol(tensor.name, value_dtype(tensor.type.dtype)), self.operator(tensor, loop))
         )
         return _over(tensor, indices, self.names.store(copy, build.read(piece), *map(build.read, indices), start))

@@ -67,7 +67,6 @@ from brickwork.ir.walk import (
 )
 from brickwork.legality import legality
 from brickwork.records import dataclass
-from brickwork.transform.scratch import identity
 
 RECOGNISED_NUMBERS = 3_500_000
 """Numbers of the variables made in here start from this."""
@@ -258,7 +257,7 @@ def _added(kernel: Kernel, sums: Mapping[int, int]) -> Kernel:
                 case Store(value=Read(symbol=symbol), access=access, indices=indices) if access in sums:
                     first = next(at for at in range(place) if _is_load(block[at], sums[access]))
                     name = reduction_of(block[first + 1 : place], symbol) or ""
-                    nothing = identity(Reduction(symbol, OPERATORS[name]))
+                    nothing = build.identity(Reduction(symbol, OPERATORS[name]))
                     result[first] = Assign(symbol=symbol, value=nothing, loc=block[first].loc)
                     element = replace(loads[sums[access]], indices=indices)
                     result.append(replace(statement, value=build.apply(name, element, statement.value)))

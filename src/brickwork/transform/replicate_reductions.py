@@ -38,7 +38,7 @@ from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import BLOCK_THREADS, Target
 from brickwork.transform.guard import conjunction
-from brickwork.transform.scratch import Names, empty_sum
+from brickwork.transform.scratch import Names
 from brickwork.transform.split_reductions import flat_place, nested
 from brickwork.transform.verbs.split import count_of
 
@@ -135,7 +135,7 @@ def may_have_copies(tensor: Tensor, body: Block) -> bool:
 def _cleared(copy: Tensor, names: Names) -> For:
     """Return the nest that begins the copies."""
     places = [Symbol(name, next(names.symbols), INT64) for name in ("copy", *["place"] * (copy.type.rank - 1))]
-    begun = names.store(copy, *map(build.read, places), empty_sum(value_dtype(copy.type.dtype)))
+    begun = names.store(copy, *map(build.read, places), build.empty_sum(value_dtype(copy.type.dtype)))
     return nested([_over(place, copy, axis, Role.PARALLEL) for axis, place in enumerate(places)], (begun,))
 
 
@@ -151,7 +151,7 @@ def _joined(tensor: Tensor, copy: Tensor, names: Names) -> For:
         reductions=(Reduction(total, OPERATORS["add"]),),
     )
     added = replace(names.store(tensor, *place, build.read(total)), combine=OPERATORS["add"])
-    body = (Assign(symbol=total, value=empty_sum(total.dtype)), inner, added)
+    body = (Assign(symbol=total, value=build.empty_sum(total.dtype)), inner, added)
     return nested([_over(each, copy, 1 + axis, Role.BLOCK) for axis, each in enumerate(places)], body)
 
 

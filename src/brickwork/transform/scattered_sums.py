@@ -43,7 +43,7 @@ from brickwork.transform.canonical.dead import without_dead
 from brickwork.transform.free_variables import with_body
 from brickwork.transform.guard import conjunction
 from brickwork.transform.nests_apart import Changed, each_launch, in_branches
-from brickwork.transform.scratch import Names, copied, empty_sum, with_variables
+from brickwork.transform.scratch import Names, copied, with_variables
 
 
 @each_launch("grid")
@@ -124,7 +124,7 @@ class _Writer:
         inside = rewrite_statements(total.term, lambda item: step if item is store else (item,))
         for loop in reversed(total.summed):
             inside = (replace(loop, body=inside, claimed=False),)
-        begun = (Assign(symbol=variable, value=empty_sum(variable.dtype), loc=loc),)
+        begun = (Assign(symbol=variable, value=build.empty_sum(variable.dtype), loc=loc),)
         begun += (Assign(symbol=some, value=build.integer(0), loc=loc),) if asks else ()
         held = [build.apply("gt", build.read(some), build.integer(0))] if asks else []
         held = held or [build.apply("lt", loop.start, loop.stop) for loop in total.summed]

@@ -5,14 +5,13 @@ Invariant: a name or number that is given out is in use nowhere else in the prog
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 
 from brickwork.diagnostics.location import Location
 from brickwork.ir import build
-from brickwork.ir.dtypes import BOOL, UINT64, DType, value_dtype
+from brickwork.ir.dtypes import DType, value_dtype
 from brickwork.ir.nodes import (
     Allocate,
     Assign,
@@ -168,31 +167,6 @@ def _joined(group: Sequence[Reduction], partials: Sequence[Expression], loc: Loc
     least, last = first.operator.name == "minimum", others[0].operator.name == "maximum"
     better = build.apply(("le" if least else "ge") if last else ("lt" if least else "gt"), new, old)
     if last:  # What is as good as nothing found is not found for that.
-        better = build.apply("logical_and", better, build.apply("ne", partials[1], identity(others[0])))
+        better = build.apply("logical_and", better, build.apply("ne", partials[1], build.identity(others[0])))
     given = (Assign(symbol=item.symbol, value=part, loc=loc) for item, part in zip(group, partials, strict=True))
     return If(condition=better, then=(*given,), loc=loc)
-
-
-def empty_sum(dtype: DType) -> Expression:
-    """Return what a partial sum starts from. 0.0 would make 0.0 of sums that are -0.0."""
-    return build.constant(-0.0 if dtype.is_float else False if dtype is BOOL else 0, dtype)
-
-
-def identity(item: Reduction) -> Expression:
-    """Return what a partial result starts from."""
-    dtype = item.symbol.dtype
-    match item.operator.name:
-        case "add":
-            return empty_sum(dtype)
-        case "bit_or" | "bit_xor":
-            return build.constant(0, dtype)
-        case "bit_and":
-            return build.constant(2**64 - 1 if dtype is UINT64 else -1, dtype)
-        case "mul":
-            return build.constant(1, dtype)
-        case name if dtype.is_float:
-            return build.constant(math.inf if name == "minimum" else -math.inf, dtype)
-        case name if dtype is UINT64:
-            return build.constant(2**64 - 1 if name == "minimum" else 0, dtype)
-        case name:
-            return build.constant(2**63 - 1 if name == "minimum" else -(2**63), dtype)

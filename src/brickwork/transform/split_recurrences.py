@@ -56,7 +56,7 @@ from brickwork.transform.recurrences import (
     without_stores,
 )
 from brickwork.transform.schedule.grid import UNROLLED, UNROLLED_TOGETHER
-from brickwork.transform.scratch import Names, identity, joins
+from brickwork.transform.scratch import Names, joins
 from brickwork.transform.slopes import Item, Slopes, dtype_of, with_slopes
 from brickwork.transform.split_reductions import nested
 from brickwork.transform.verbs.split import count_of
@@ -250,7 +250,7 @@ class _Cutter:
         """Return what runs a chunk from 0 on, and what computes slopes; None where states are not linear."""
         here, zeros, stores = build.read(self.chunk), list[Statement](), list[Statement]()
         for item, state in self.states.items():
-            zeros += self.give(item, build.constant(0, dtype_of(item)))
+            zeros += self.give(item, build.empty_sum(dtype_of(item)))
             stores += self.over(item, self.names.store(state.end, *self.places(item, here), self.value(item)))
         ends = {state.end for state in self.states.values()}
         body = without_dead((*self.found.before, *zeros, *without_stores((self.cut(),)), *stores), ends)
@@ -401,7 +401,7 @@ class _Cutter:
         here = build.read(self.chunk)
         starts, stores = list(self.given(here)), list[Statement]()
         for each in self.found.sums:
-            starts += self.give(each.item, identity(each.reduction))
+            starts += self.give(each.item, build.identity(each.reduction))
             partial = self.partials[each.item]
             stores += self.over(
                 each.item, self.names.store(partial, *self.places(each.item, here), self.value(each.item))
@@ -466,7 +466,7 @@ def _of_an_item(block: Block, tensor: Tensor, symbol: Symbol, item: Symbol) -> B
 def _next(terms: Mapping[Expression, Expression], old: Expression, end: Expression) -> Expression:
     """Return a state after a chunk, of the states before it and their slopes; without these it has grown by `end`.
 
-    What is 0 before it stays so, however great the slope is.
+    What is 0 before it stays so, however great the slope is; its sign is of account where nothing comes to it.
     """
     if not terms:
         return build.add(old, end)
@@ -474,10 +474,11 @@ def _next(terms: Mapping[Expression, Expression], old: Expression, end: Expressi
     zeros = [build.apply("eq", state, build.constant(0, state.dtype)) for state in terms]
     if len(terms) == 1:
         total = build.add(moved[0], build.cast(end, moved[0].dtype))
-        return build.select(zeros[0], end, build.cast(total, old.dtype))
+        kept = build.add(build.cast(next(iter(terms)), end.dtype), end)
+        return build.select(zeros[0], kept, build.cast(total, old.dtype))
     total = build.cast(end, moved[0].dtype)
-    for none, term in zip(zeros, moved, strict=True):
-        total = build.add(total, build.select(none, build.constant(0, term.dtype), term))
+    for none, state, term in zip(zeros, terms, moved, strict=True):
+        total = build.add(total, build.select(none, build.cast(state, term.dtype), term))
     return build.cast(total, old.dtype)
 
 

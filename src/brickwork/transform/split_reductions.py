@@ -42,7 +42,7 @@ from brickwork.transform.schedule.contract_loops import longest
 from brickwork.transform.schedule.lengths import by_axes
 from brickwork.transform.schedule.lockstep import runs_in_lockstep
 from brickwork.transform.schedule.register_tile import DEEPEST, UNROLLED
-from brickwork.transform.scratch import ONCE, Names, identity, joins
+from brickwork.transform.scratch import ONCE, Names, joins
 from brickwork.transform.verbs.rfactor import MOST_PIECES, PIECE_UNIT
 from brickwork.transform.verbs.split import count_of, cut
 
@@ -245,7 +245,7 @@ class _Cutter:
             return cut_loops(chain, build.read(piece), count, unit)
 
         cut_up = [_in_place_of(chain[0], part, item) for chain, item in zip(self.chains, around, strict=True)]
-        starts = [Assign(symbol=item.symbol, value=identity(item), loc=loop.loc) for item in loop.reductions]
+        starts = [Assign(symbol=item.symbol, value=build.identity(item), loc=loop.loc) for item in loop.reductions]
         stores: list[Statement] = [
             self.names.store(tensor, *self.places(piece), build.read(item.symbol))
             for tensor, item in zip(tensors, loop.reductions, strict=True)

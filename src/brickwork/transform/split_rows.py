@@ -43,7 +43,7 @@ from brickwork.transform.persistent import few_iterations
 from brickwork.transform.schedule.contract_loops import longest
 from brickwork.transform.schedule.lengths import by_axes
 from brickwork.transform.schedule.lockstep import runs_in_lockstep
-from brickwork.transform.scratch import Names, identity, joins
+from brickwork.transform.scratch import Names, joins
 from brickwork.transform.split_reductions import (
     BLOCKS,
     Split,
@@ -241,7 +241,7 @@ class _Cutter:
             partials = [self.tensor(item.symbol, "partial", self.rows, self.count) for item in loop.reductions]
             over, again = self.pieces(loop), self.pieces(loop)
             index = build.read(over.index)
-            starts = [Assign(symbol=item.symbol, value=identity(item), loc=loop.loc) for item in loop.reductions]
+            starts = [Assign(symbol=item.symbol, value=build.identity(item), loc=loop.loc) for item in loop.reductions]
             unit = self.unit if phase.most is None else 1
             part = in_pieces((loop,), index, self.count, unit)
             stores = (
