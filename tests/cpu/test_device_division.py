@@ -1,6 +1,7 @@
 """Floor division in device kernels, whose ways depend on what is known of the operands."""
 
 import random
+from dataclasses import replace
 
 import pytest
 import torch
@@ -86,6 +87,22 @@ def test_sizes_have_reciprocals(size, width, narrowed):
     whole = scheduled(_kernel(None), {"i": (Role.PARALLEL, width)})
     whole = narrow(whole) if narrowed else whole
     assert _run(whole, size) == ([number // size for number in NUMBERS], [number % size for number in NUMBERS])
+
+
+@pytest.mark.parametrize("width", [1, 4])
+@pytest.mark.parametrize(("limit", "least"), [("ge", 1), ("gt", 2), ("ge", -5)])
+def test_facts_tell_which_numbers_are_natural(limit, least, width):
+    """Neighbours that go up in steps are divided by a product with a reciprocal, where a fact tells of one."""
+    by, out = symbol("by"), torch.zeros(2, 41, dtype=torch.int64)
+    to, i = named("out", 0, out), symbol("i")
+    place = op("add", op("mul", i, 3), 1)
+    body = (store(to, (row, i), op(name, place, by)) for row, name in enumerate(("floordiv", "mod")))
+    whole = narrow(kernel((to,), loop(i, 0, extent(to, 1), *body), scalars=(by,)))
+    made = Emulated(scheduled(replace(whole, facts=(op(limit, by, least),)), {"i": (Role.PARALLEL, width)}))
+    assert (" sdiv " in made.text) == (least < 0)
+    for divisor in {max(least + (limit == "gt"), 1), 3, 7, 1000, *([-3] if least < 0 else [])}:
+        assert made([out], (divisor,)) is None
+        assert out.tolist() == [[(3 * n + 1) // divisor for n in range(41)], [(3 * n + 1) % divisor for n in range(41)]]
 
 
 @pytest.mark.parametrize(

@@ -33,11 +33,12 @@ from brickwork.codegen.variables import bound_symbols, varying_symbols
 from brickwork.codegen.vectors import emit_lanes, lane_state
 from brickwork.codegen.work_sharing import crossed_tensors
 from brickwork.diagnostics.location import NOWHERE, Location
-from brickwork.ir.dtypes import BOOL, FLOAT32, FLOAT64
+from brickwork.ir.dtypes import BOOL, FLOAT32, FLOAT64, INT64
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Apply, Assign, Constant, Expression, For, Kernel, Read, Size, Store, Tensor
 from brickwork.ir.signature import ALIGNMENT, NARROW_EXTENT, NARROW_SIZE
 from brickwork.ir.walk import statements
+from brickwork.legality import legality
 from brickwork.target.target import Target
 
 _SIZE = Known(0, 2**48 - 1)
@@ -169,6 +170,8 @@ def _learn(state: State) -> None:
             number, divisor = divided
             if (text := _slot(state, number)) is not None:
                 writer.learn(text, Known(multiple=divisor & -divisor))
+        if (limited := _limited(fact)) is not None and (text := _slot(state, limited[0])) is not None:
+            writer.learn(text, limited[1])
     # What is known of one size is known of those that equal it, and then of those that equal these.
     for fact in (*kernel.facts, *kernel.facts):
         if isinstance(fact, Apply) and fact.operator.name == "eq":
@@ -187,6 +190,17 @@ def _divided(fact: Expression) -> tuple[Expression, int] | None:
             operands=(Apply(operator=modulo, operands=(number, Constant(value=divisor))), Constant(value=0)),
         ) if equal.name == "eq" and modulo.name == "mod" and divisor > 0:
             return number, int(divisor)
+        case _:
+            return None
+
+
+@legality
+def _limited(fact: Expression) -> tuple[Expression, Known] | None:
+    """Return an integer and what a fact says it is not below, if it says so."""
+    match fact:
+        case Apply(operator=operator, operands=(number, Constant(value=int(value), dtype=dtype))) if dtype is INT64:
+            limits = {"ge": Known(low=value), "gt": Known(low=value + 1)}
+            return (number, limits[operator.name]) if operator.name in limits else None
         case _:
             return None
 

@@ -191,9 +191,12 @@ def scale(state: State, left: Value, right: Value) -> Value | None:
 
 
 def divide(state: State, left: Value, right: Value) -> tuple[Value, Value] | None:
-    """Return floor quotient and modulo of an int64 of stride 1 or -1 by a uniform one, without vectors, or None."""
-    if isinstance(left, Wrapped) and isinstance(right, Uniform):
-        return _divided_again(state, left, right.text)
+    """Return floor quotient and modulo of an int64 of stride 1 or -1 by a uniform one, without vectors, or None.
+
+    On a grid that is so for greater strides and for quotients of neighbours, too.
+    """
+    if isinstance(right, Uniform) and (isinstance(left, Wrapped) or (isinstance(left, Strided) and left.stride > 1)):
+        return _divided_one_by_one(state, left, right.text)
     if not (isinstance(left, Strided) and isinstance(right, Uniform) and abs(left.stride) == 1):
         return None
     emit, stride, divisor = state.writer.emit, left.stride, right.text
@@ -214,18 +217,19 @@ def divide(state: State, left: Value, right: Value) -> tuple[Value, Value] | Non
     return Wrapped(quotient, 0, step, wraps), Wrapped(remainder, stride, jump, wraps)
 
 
-def _divided_again(state: State, left: Wrapped, divisor: str) -> tuple[Value, Value] | None:
-    """Return quotient and modulo of quotients of neighbours, lane by lane, where a grid divides in 32 bits; or None."""
+def _divided_one_by_one(state: State, left: Strided | Wrapped, divisor: str) -> tuple[Value, Value] | None:
+    """Return quotient and modulo of numbers that go up, lane by lane, where a grid divides in 32 bits; or None."""
     writer = state.writer
     known, by = writer.known(left.base), writer.known(divisor)
-    natural = known.low >= 0 and by.low >= 0 and max(known.high + state.width, by.high) < 2**31
-    if not (state.target.grid and natural and left.stride == 0 and left.jump == "1"):
+    upwards = isinstance(left, Strided) or (left.stride == 0 and left.jump == "1")
+    highest = known.high + (left.stride or 1) * state.width
+    if not (state.target.grid and upwards and known.low >= 0 and by.low >= 0 and max(highest, by.high) < 2**31):
         return None
     kind, numbers = f"<{state.width} x i64>", vector(state, left)
     found = ["poison", "poison"]
     for lane in range(state.width):
         text = writer.emit(f"extractelement {kind} {numbers}, i32 {lane}")
-        writer.learn(text, Known(known.low, known.high + state.width))
+        writer.learn(text, Known(known.low, highest))
         for place, each in enumerate(floor_division(state, text, divisor)):
             found[place] = writer.emit(f"insertelement {kind} {found[place]}, i64 {each}, i32 {lane}")
     return Varying(found[0], INT64), Varying(found[1], INT64)
