@@ -9,8 +9,10 @@ import pytest
 import torch
 
 import brickwork as bw
+from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT64, INT64
 from brickwork.ir.nodes import (
+    Apply,
     Block,
     Check,
     Expression,
@@ -20,6 +22,7 @@ from brickwork.ir.nodes import (
     If,
     Launch,
     Load,
+    Read,
     Role,
     Select,
     Store,
@@ -29,6 +32,7 @@ from brickwork.ir.nodes import (
 from brickwork.ir.walk import walk
 from brickwork.target.cuda import cuda_target
 from brickwork.transform.hoist_checks import hoist_checks
+from brickwork.transform.sums import SMALL
 from support.lowering import memory, program_of
 from support.scheduling import scheduled
 from support.written import extent, let, load, loop, op, symbol, whole
@@ -218,6 +222,9 @@ def test_indices_whose_range_is_known(index: Expression):
         op("add", op("floordiv", 8, N), C),
         op("add", op("mod", 8, N), C),
         op("add", op("floordiv", N, 0), C),
+        load(AT, N),
+        op("floordiv", 8, N),
+        op("floordiv", C, N),
         op("mod", N, op("add", C, 1)),
         op("mod", C, load(AT, C)),
         op("mul", C, 2**62),
@@ -228,6 +235,21 @@ def test_indices_whose_range_is_known(index: Expression):
 )
 def test_indices_that_wrap_or_fail_or_depend_on_elements(index: Expression):
     assert not is_tested(index)
+
+
+def test_ends_of_loops_are_small_where_they_are_multiplied():
+    for start, stop, ends in ((N, LENGTH, {N, LENGTH}), (0, N, {N})):
+        check = Check(condition=within(op("mul", C, 2)), failure=Failure(FailureKind.INDEX, ""))
+        (found,) = hoist_checks((loop(C, start, stop, check),))
+        assert isinstance(found, If)
+        small = {
+            node.operands[0].symbol
+            for node in walk(found.condition)
+            if isinstance(node, Apply)
+            and isinstance(node.operands[0], Read)
+            and node.operands[1] == build.integer(SMALL)
+        }
+        assert small == ends
 
 
 @pytest.mark.parametrize(
@@ -244,10 +266,13 @@ def test_sizes_are_known_before_the_loop(size: Expression, after: Block, tested:
     assert is_tested(whole(C), size, after) is tested
 
 
-def is_tested(index: Expression, size: Expression | None = None, after: Block = ()) -> bool:
+def within(index: Expression, size: Expression | None = None) -> Expression:
     size = size or extent(X)
-    inside = op("logical_and", op("ge", index, op("neg", size)), op("lt", index, size))
-    check = Check(condition=inside, failure=Failure(FailureKind.INDEX, ""))
+    return op("logical_and", op("ge", index, op("neg", size)), op("lt", index, size))
+
+
+def is_tested(index: Expression, size: Expression | None = None, after: Block = ()) -> bool:
+    check = Check(condition=within(index, size), failure=Failure(FailureKind.INDEX, ""))
     (found,) = hoist_checks((loop(C, 0, N, check, *after),))
     return isinstance(found, If)
 

@@ -162,6 +162,14 @@ def up_to_an_argument(x: Tensor, y: Tensor, s: int) -> None:
             y[i] += 1.0
 
 
+def shifted_by_half(x: Tensor, y: Tensor, s: int) -> None:
+    for i in range(y.shape[0]):
+        if i - s // 2 >= 0 and i - s // 2 < x.shape[0]:
+            y[i] = x[i - s // 2]
+        else:
+            y[i] = 0.5
+
+
 def where_a_sum_may_wrap(x: Tensor, y: Tensor, s: int) -> None:
     for i in range(x.shape[0]):
         if i + s > s:
@@ -185,7 +193,7 @@ def test_indices_of_any_size():
     assert same(where_an_index_wraps, row(40), memory([0.0] * 41))[1] == [0.0] * 41
 
 
-FROM_ARGUMENTS = (shifted, rolled, up_to_an_argument, where_a_sum_may_wrap, where_a_product_may_wrap)
+FROM_ARGUMENTS = (shifted, shifted_by_half, rolled, up_to_an_argument, where_a_sum_may_wrap, where_a_product_may_wrap)
 
 
 @pytest.mark.parametrize("function", FROM_ARGUMENTS)
