@@ -82,6 +82,16 @@ def after_a_loop(y: torch.Tensor, n: int) -> torch.Tensor:
     return out
 
 
+def after_another_store(y: torch.Tensor, n: int) -> torch.Tensor:
+    out = torch.zeros(4, dtype=y.dtype)
+    for _ in range(1):
+        r = last(y, n)
+        y[0, 0] = 9.0
+        out[0] = 1.0
+        out[1] = r[1]
+    return out
+
+
 def before_loops(y: torch.Tensor, n: int) -> torch.Tensor:
     out = torch.zeros(4, dtype=y.dtype)
     r = counted(y, n)
@@ -213,6 +223,7 @@ def of_another_name(y: torch.Tensor, n: int) -> torch.Tensor:
     "function",
     [
         after_a_loop,
+        after_another_store,
         before_loops,
         of_two_helpers,
         of_a_branch,
@@ -293,6 +304,11 @@ def read_before(y: torch.Tensor, n: int) -> torch.Tensor:
 @pytest.mark.parametrize("count", COUNTS)
 def test_a_row_that_is_read_before_its_tensor_changes_is_as_in_python(function: Callable[..., Any], count: int) -> None:
     agree(function, Y, count)
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_rows_of_two_axes_are_stored_item_by_item(count: int) -> None:
+    agree(into_its_row, Y.reshape(3, 2, 2), count)
 
 
 def test_arguments_that_share_memory_are_one_tensor() -> None:

@@ -38,6 +38,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import EXPRESSIONS, children, walk
+from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 
 
@@ -138,6 +139,7 @@ class _Walk:
                         message = f"`{owner.name}` is changed in place, and another name stands for the same items"
                     raise SharedRowError(unsupported(message, copy.loc, _ADVICE).diagnostics)
 
+    @hazard
     def changed(self, known: Copies, tensors: Sequence[Tensor]) -> Copies:
         """Return what is known after tensors are stored into, which other arguments may share memory with."""
         own = self.state.lists.keys() | self.state.kept_arrays
@@ -157,6 +159,7 @@ class _Walk:
         }
 
 
+@hazard
 def filled(state: State, copied: Copied, known: Copies) -> Copies:
     """Return what is known after an array has been filled.
 
@@ -184,6 +187,7 @@ def filled(state: State, copied: Copied, known: Copies) -> Copies:
     return {**known, **names, array: found}
 
 
+@legality
 def _item_by_item(state: State, loop: For, known: Copies) -> Store | None:
     """Return the store of a nest that stores formulas of a row's items, each where the row has it, if anywhere there.
 
@@ -201,6 +205,7 @@ def _item_by_item(state: State, loop: For, known: Copies) -> Store | None:
     return store
 
 
+@legality
 def _is_place(copy: _Copy, store: Store, indices: Sequence[Expression]) -> bool:
     """Return whether a store is at the place of an item of a row along all axes that it runs along."""
     pairs = [(axis, given) for axis, given in zip(copy.along, store.indices, strict=True) if axis is not None]

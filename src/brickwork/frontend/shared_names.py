@@ -15,12 +15,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 from brickwork.frontend.syntax import all_nodes
+from brickwork.legality import hazard
 from brickwork.records import dataclass
 
 Known: TypeAlias = frozenset[tuple[str, str, bool]]
 """Pairs of names that may stand for one row; whether it has been stored into by the second name since."""
 
 
+@hazard
 def shares_stored_rows(function: ast.FunctionDef, makes: Callable[[ast.Call], bool]) -> bool:
     """Return whether a name is read that stands for a row which a loop makes, after another name has changed it."""
     loops = (node for node in all_nodes(function) if isinstance(node, ast.For | ast.While))
@@ -82,6 +84,7 @@ class _Walk:
                 self.reads((node,), known)
                 return known
 
+    @hazard
     def bound(self, pairs: Sequence[tuple[ast.expr, ast.expr]], known: Known, *, chained: bool) -> Known:
         """Return what is known after names are given rows, all at once."""
         targets = [target.id for target, _ in pairs if isinstance(target, ast.Name)]
@@ -103,6 +106,7 @@ class _Walk:
             made |= {(one, other, False) for one in together for other in together if one != other}
         return frozenset(left | made)
 
+    @hazard
     def stored(self, targets: Sequence[ast.expr], known: Known, *, whole: bool = False) -> Known:
         """Return what is known after stores into items of rows; `whole`: a name alone is a row that changes, too."""
         places = [item for target in targets for item in all_nodes(target) if isinstance(item, ast.Subscript)]
@@ -111,6 +115,7 @@ class _Walk:
             stored |= {target.id for target in targets if isinstance(target, ast.Name)}
         return frozenset((one, other, stale or other in stored) for one, other, stale in known)
 
+    @hazard
     def reads(self, nodes: Sequence[ast.AST], known: Known) -> None:
         """Note whether something reads a name whose row another name has changed."""
         stale = {one for one, _, changed in known if changed}
