@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import brickwork.taichi as ti
+import brickwork.taichi.math as tm
 
 
 @pytest.fixture(autouse=True)
@@ -370,3 +371,18 @@ def test_lambdas_are_inlined():
 
         found.append(run(3.0))
     assert found == [9, 4, 9, 6]
+
+
+def test_the_room_of_mathematics_is_imported_by_its_own_name():
+    from brickwork.taichi.math import pi, vec2  # as published programs do
+
+    x = torch.zeros(2)
+
+    @ti.kernel
+    def turned(out: ti.types.ndarray()):
+        v = tm.rotation2d(pi / 2) @ vec2(1.0, 0.0)
+        out[0] = tm.fract(v.x + 0.25)
+        out[1] = v.y
+
+    turned(x)
+    torch.testing.assert_close(x, torch.tensor([0.25, 1.0]))

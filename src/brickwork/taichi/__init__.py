@@ -3,8 +3,7 @@
 Kernels are read as Taichi reads them, and run as operators of PyTorch on its tensors. See docs/guide/taichi.md.
 """
 
-from brickwork.taichi import ad, algorithms, experimental, profiler, simt, types
-from brickwork.taichi import mathematics as math
+from brickwork.taichi import ad, algorithms, experimental, math, profiler, simt, types
 from brickwork.taichi.annotations import ref, template
 from brickwork.taichi.compound import Struct, dataclass
 from brickwork.taichi.errors import (

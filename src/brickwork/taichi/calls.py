@@ -179,7 +179,7 @@ class Calls(Expressions, ABC):
         plain = function.__func__ if isinstance(function, types.MethodType) else function
         module = getattr(plain, "__module__", None) or ""
         at_run_time = any(_has_scalars(each) for each in (*args, *named.values()))
-        ours = module.startswith("brickwork.taichi") and not module.endswith((".mathematics", ".linear"))
+        ours = module.startswith("brickwork.taichi") and not module.endswith((".math", ".linear"))
         own = getattr(function, "__self__", None)
         if ours or isinstance(own, Matrix | Struct) or isinstance(function, Filler | Formatter):
             return function(*args, **named)
