@@ -192,6 +192,8 @@ def _steps_apart(
         return True
     if step is None or not _is_fixed(step.atoms(), depth):
         return False
+    if not step.terms and one[1] == two[1]:
+        return False  # Nothing is ahead of itself.
     moves = step * of_atom(loop.atom)
     pair = (one[0], one[1] - moves), (two[0], two[1] - moves)
     # Ends of loops that are the least or greatest of others may cancel out, but for what they are in all iterations.

@@ -11,6 +11,7 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 
 from brickwork.ir.nodes import (
+    Apply,
     Assign,
     Break,
     Check,
@@ -27,6 +28,7 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
+from brickwork.ir.operators import FLOATS
 from brickwork.ir.walk import EXPRESSIONS, children, read_symbols, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
@@ -34,6 +36,7 @@ from brickwork.records import dataclass
 _FAILURES = frozenset[FailureKind]()
 _SYMBOLS = frozenset[Symbol]()
 _TENSORS = frozenset[Tensor]()
+_INTEGER_ONLY = frozenset({"pow", "mod", "floordiv"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,7 @@ class Effects:
 
     fails: frozenset[FailureKind] = _FAILURES  # what its checks raise
     draws: bool = False  # a random number
+    functions: bool = False  # of floats: all but sums, products, quotients and comparisons
     breaks: bool = False  # out of the loop around it
     continues: bool = False  # with the loop around it
     jumps: bool = False  # it has a `break` or `continue`, of whichever loop
@@ -102,14 +106,25 @@ def effects(root: Node | Iterable[Node]) -> Effects:
 
 def _computed(expressions: Sequence[Node]) -> Effects:
     """Return what it means to compute expressions."""
-    draws, loads = False, set[Tensor]()
+    draws, functions, loads = False, False, set[Tensor]()
     for node in walk(expressions):
         if isinstance(node, Load):
             loads.add(node.tensor)
         elif isinstance(node, Random):
             draws = True
+        elif isinstance(node, Apply):
+            functions = functions or _is_function(node)
     reads = read_symbols(expressions)
-    return Effects(draws=draws, loads=frozenset(loads), reads=reads) if draws or loads or reads else NOTHING
+    if not (draws or functions or loads or reads):
+        return NOTHING
+    return Effects(draws=draws, functions=functions, loads=frozenset(loads), reads=reads)
+
+
+def _is_function(node: Apply) -> bool:
+    operator = node.operator
+    if operator.operands == FLOATS:
+        return operator.name != "truediv"
+    return operator.name in _INTEGER_ONLY and node.operands[0].dtype in FLOATS
 
 
 def _of_statement(statement: Node) -> Effects:
@@ -146,6 +161,7 @@ def _joined(parts: Sequence[Effects]) -> Effects:
     return Effects(
         fails=_FAILURES.union(*(part.fails for part in parts)),
         draws=any(part.draws for part in parts),
+        functions=any(part.functions for part in parts),
         breaks=any(part.breaks for part in parts),
         continues=any(part.continues for part in parts),
         jumps=any(part.jumps for part in parts),

@@ -71,10 +71,11 @@ def _parts(scheduled: ScheduledKernel) -> Iterator[Part]:
     if scheduled.remark == IN_ORDER:
         return
     yield from map(Line, _by_user(scheduled))
-    fast = _versions(scheduled)
+    view = _view(scheduled)
+    fast = _versions(view)
     if scheduled.guards and scheduled.careful is not None:
         schedule, analysis = scheduled.careful
-        slow = (Line("  since what is tested below does not hold:"), *_loops(_view(scheduled, schedule, analysis)))
+        slow = (Line("  since what is tested below does not hold:"), *_loops(view.of(schedule, analysis)))
         yield Choice(scheduled.guarded, _told(conjunction(scheduled.guards), scheduled), fast, slow, unknown=fast)
     else:
         yield from fast
@@ -108,25 +109,26 @@ def _by_user(scheduled: ScheduledKernel) -> Iterator[str]:
         yield "  its `rfactor` makes partial results: sums of floats may differ from the source's in the last digits"
 
 
-def _versions(scheduled: ScheduledKernel) -> tuple[Part, ...]:
+def _versions(view: _View) -> tuple[Part, ...]:
     """Return the loops as the versions of a kernel's parts run them."""
+    scheduled = view.scheduled
     several = scheduled.versions[-1:] and scheduled.versions[-1].part > 0
     return tuple(
         told
         for place, statement in enumerate(scheduled.source.body if several else (None,))
-        for told in _versions_of(scheduled, place, statement)
+        for told in _versions_of(view, place, statement)
     )
 
 
-def _versions_of(scheduled: ScheduledKernel, place: int, statement: Statement | None) -> tuple[Part, ...]:
+def _versions_of(view: _View, place: int, statement: Statement | None) -> tuple[Part, ...]:
     """Return the loops of a part as its versions run them."""
     told: tuple[Part, ...] = ()
-    for version in reversed([item for item in scheduled.versions if item.part == place]):
-        loops = tuple(_loops(_view(scheduled, version.schedule, scheduled.analysis), statement))
+    for version in reversed([item for item in view.scheduled.versions if item.part == place]):
+        loops = tuple(_loops(view.of(version.schedule, view.scheduled.analysis), statement))
         if not told or loops == told:
             told = loops
         else:
-            told = (Choice(version.name, _told(conjunction(version.conditions), scheduled), loops, told),)
+            told = (Choice(version.name, _told(conjunction(version.conditions), view.scheduled), loops, told),)
     return told
 
 
@@ -135,11 +137,10 @@ def _told(condition: Expression, scheduled: ScheduledKernel) -> str:
     return spelled(substitute(condition, scheduled.computed))
 
 
-def _view(scheduled: ScheduledKernel, schedule: Schedule, analysis: Analysis) -> _View:
-    """Return what a version of a kernel is told from."""
-    blocks = _blocks(scheduled)
-    seen = replace(scheduled, schedule=schedule, analysis=analysis)
-    return _View(seen, _nests(analysis.model.loops), _alone(scheduled, blocks), _skewed(scheduled), blocks)
+def _view(scheduled: ScheduledKernel) -> _View:
+    """Return what a kernel is told from."""
+    blocks, loops = _blocks(scheduled), scheduled.analysis.model.loops
+    return _View(scheduled, _nests(loops), _alone(scheduled, blocks), _skewed(scheduled), blocks)
 
 
 # ---------------------------------------------------------------- loops
@@ -164,6 +165,11 @@ class _View:
     def schedule(self) -> Schedule:
         """The schedule."""
         return self.scheduled.schedule
+
+    def of(self, schedule: Schedule, analysis: Analysis) -> _View:
+        """Return what a version of the kernel is told from."""
+        seen = replace(self.scheduled, schedule=schedule, analysis=analysis)
+        return replace(self, scheduled=seen, nests=_nests(analysis.model.loops))
 
 
 def _loops(view: _View, part: Statement | None = None) -> Iterator[Part]:

@@ -13,7 +13,6 @@ from typing import cast
 from brickwork.ir.answers import Answers
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
-    Apply,
     Assign,
     Block,
     Break,
@@ -28,15 +27,13 @@ from brickwork.ir.nodes import (
     Symbol,
     While,
 )
-from brickwork.ir.operators import FLOATS
-from brickwork.ir.walk import blocks_in, rewrite, statements, walk
+from brickwork.ir.walk import blocks_in, rewrite, statements
 from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 
 Symbols = frozenset[Symbol]
 GRID = frozenset({Role.PARALLEL, Role.BLOCK})
 """The roles of loops that a launch runs."""
-_INTEGER_ONLY = frozenset({"pow", "mod", "floordiv"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +52,7 @@ class Partition:
     def is_known(self, *roots: Node) -> bool:
         """Whether the host can evaluate expressions."""
         asks = effects(roots)
-        if asks.loads or asks.draws or not asks.reads.isdisjoint(self.device):
-            return False
-        for node in walk(roots):
-            if isinstance(node, Apply):
-                operator, floats = node.operator, node.operands[0].dtype in FLOATS
-                if floats and operator.name in _INTEGER_ONLY:
-                    return False
-                if operator.operands == FLOATS and operator.name != "truediv":
-                    return False
-        return True
+        return asks.plain and not asks.functions and asks.reads.isdisjoint(self.device)
 
     @legality
     def is_nest(self, statement: Node) -> bool:

@@ -25,6 +25,8 @@ _DIVIDING = frozenset({"floordiv", "mod", "pow"})
 
 def with_host_scalars(kernel: Kernel, names: Names) -> tuple[Kernel, tuple[Assign, ...]]:
     """Return the kernel with variables in place of long computations of its scalars, and what gives these a value."""
+    if not any(map(is_long_computation, walk(kernel.body))):
+        return kernel, ()
     found: dict[Expression, Symbol] = {}
     given = frozenset(kernel.scalars) - assigned_symbols(kernel.body)
 
