@@ -23,7 +23,7 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.operators import OPERATORS
 from brickwork.transform import interchange, unguarded_analysis
-from brickwork.transform.autodiff.extremes import _is_taken, _may_fail
+from brickwork.transform.autodiff.extremes import _is_taken
 from brickwork.transform.autodiff.fold_zero_sums import _added
 from brickwork.transform.autodiff.separate_updates import SeparateUpdates
 from brickwork.transform.autodiff.single_stores import _copy
@@ -84,20 +84,6 @@ def test_expressions_that_may_be_asked_early_are_simple():
     element = load(Tensor("e", 8, TensorType(INT64, 1, True, 0)), 0)
     for expression in (element, op("lt", element, 3), op("floordiv", I, J), build.read(S), op("lt", S, ONE), DRAWN):
         assert not is_simple(expression)
-
-
-@pytest.mark.parametrize(
-    ("expression", "fails"),
-    [
-        (op("add", S, ONE), False),
-        (op("add", S, load(X, I)), True),
-        (op("add", S, DRAWN), True),
-        (op("floordiv", I, J), True),
-        (op("mod", I, J), True),
-    ],
-)
-def test_what_may_fail_is_not_computed_in_any_case(expression, fails):
-    assert _may_fail((build.read(I), expression)) is fails
 
 
 def test_an_extreme_is_taken_where_a_branch_assigns_what_was_compared():
