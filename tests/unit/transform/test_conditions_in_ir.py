@@ -207,14 +207,13 @@ def test_a_statement_follows_a_join_in_lockstep():
 def test_updates_that_hold_without_guards_do_not_meet(monkeypatch, updated):
     seen = []
 
-    def races(facts, _, may_alias):
+    def races(facts, _, may_alias, accesses):
         assert not may_alias
-        seen.append([each.tensor for each in facts.model.accesses])
-        return "race" if any(each.tensor is Y for each in facts.model.accesses) else None
+        seen.append([each.tensor for each in accesses])
+        return "race" if any(each.tensor is Y for each in accesses) else None
 
     monkeypatch.setattr(unguarded_analysis, "is_updated", lambda _, __, tensor: tensor in updated)
     monkeypatch.setattr(unguarded_analysis, "find_race", races)
-    monkeypatch.setattr(unguarded_analysis, "replace", lambda _, **fields: SimpleNamespace(**fields))
     facts = SimpleNamespace(model=SimpleNamespace(accesses=[SimpleNamespace(tensor=each) for each in (X, Y)]))
     verdict = SimpleNamespace(updates={X: None, Y: None})
     assert is_apart_unguarded(facts, SimpleNamespace(), verdict) is (Y in updated)
