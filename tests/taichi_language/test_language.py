@@ -386,3 +386,24 @@ def test_the_room_of_mathematics_is_imported_by_its_own_name():
 
     turned(x)
     torch.testing.assert_close(x, torch.tensor([0.25, 1.0]))
+
+
+def test_vectors_are_complex_numbers_to_functions_that_say_so():
+    x = torch.zeros(8, 2)
+
+    @ti.kernel
+    def computed(out: ti.types.ndarray()):
+        a, b = tm.vec2(1.0, 2.0), tm.vec2(-0.5, 3.0)
+        out[0, 0], out[0, 1] = tm.cmul(a, b)
+        out[1, 0], out[1, 1] = tm.cdiv(a, b)
+        out[2, 0], out[2, 1] = tm.cconj(a)
+        out[3, 0], out[3, 1] = tm.cinv(a)
+        out[4, 0], out[4, 1] = tm.cexp(a)
+        out[5, 0], out[5, 1] = tm.clog(a)
+        out[6, 0], out[6, 1] = tm.csqrt(a)
+        out[7, 0], out[7, 1] = tm.cpow(a, 3.0)
+
+    computed(x)
+    a, b = torch.tensor(1 + 2j), torch.tensor(-0.5 + 3j)
+    wanted = torch.stack((a * b, a / b, a.conj().resolve_conj(), 1 / a, a.exp(), a.log(), a.sqrt(), a**3))
+    torch.testing.assert_close(torch.view_as_complex(x), wanted)

@@ -204,6 +204,47 @@ def vdir(ang: Any) -> Any:
     return Vector([operations.cos(ang), operations.sin(ang)])
 
 
+def cmul(x: Any, y: Any) -> Any:
+    """Return the product of two vectors as complex numbers."""
+    return Vector([x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0]])
+
+
+def cconj(x: Any) -> Any:
+    """Return the conjugate of a vector as a complex number."""
+    return Vector([x[0], -x[1]])
+
+
+def cdiv(x: Any, y: Any) -> Any:
+    """Return the quotient of two vectors as complex numbers."""
+    return cmul(x, cconj(y)) / y.dot(y)
+
+
+def cinv(x: Any) -> Any:
+    """Return the inverse of a vector as a complex number."""
+    return cconj(x) / x.dot(x)
+
+
+def cexp(x: Any) -> Any:
+    """Return the exponential of a vector as a complex number."""
+    return operations.exp(x[0]) * vdir(x[1])
+
+
+def clog(x: Any) -> Any:
+    """Return the logarithm of a vector as a complex number."""
+    return Vector([operations.log(x.norm()), operations.atan2(x[1], x[0])])
+
+
+def cpow(x: Any, n: Any) -> Any:
+    """Return a power of a vector as a complex number: 0 of 0, as Taichi has it."""
+    size = operations.select(x.dot(x) > 0.0, operations.pow(x.norm(), n), 0.0)
+    return size * vdir(n * operations.atan2(x[1], x[0]))
+
+
+def csqrt(x: Any) -> Any:
+    """Return the square root of a vector as a complex number."""
+    return cpow(x, 0.5)
+
+
 def popcnt(x: Any) -> Any:
     """Return how many bits are set."""
     count = 0
@@ -226,11 +267,19 @@ __all__ = [
     "acos",
     "asin",
     "atan2",
+    "cconj",
+    "cdiv",
     "ceil",
+    "cexp",
+    "cinv",
     "clamp",
+    "clog",
     "clz",
+    "cmul",
     "cos",
+    "cpow",
     "cross",
+    "csqrt",
     "degrees",
     "determinant",
     "distance",
