@@ -154,10 +154,10 @@ def independent(function: Function, *, last: str = "t", count: bool) -> bool:
     return next(verdict.independent for index, verdict in loops.items() if index.name == "i")
 
 
-def kernels_of(function: Function, *arguments: object, target=GPU) -> list[str]:
+def kernels_of(function: Function, *arguments: object) -> list[str]:
     """Return the kernels that a function is run as on a grid."""
     signature = Signature(tuple(map(argument_type, arguments)), device="cuda", narrow=True, aligned=True)
-    return [item.kernel.name for item in schedule_program(lower(define(function), signature), target)[1]]
+    return [item.kernel.name for item in schedule_program(lower(define(function), signature), GPU)[1]]
 
 
 @pytest.mark.parametrize(("function", "last"), CASES)
@@ -254,18 +254,8 @@ def test_nests_that_pass_something_on_stay_together(starts) -> None:
     same(exchanged, memory(starts, INT64), T, X)
 
 
-@pytest.mark.parametrize("starts", [[0, 3, 0, 5], [0, 2, 0, 5]])
-def test_few_updates_are_single_steps(starts) -> None:
-    few = [name for name in kernels_of(added, S, LENGTHS, X, X) if name.endswith("_few")]
-    assert few == ["added_few"]
-    target = replace(GPU, launch_ns=0)
-    results = []
-    for tried in (GPU, target):
-        given = [memory(starts, INT64), LENGTHS, memory(nested(X), FLOAT64), memory([1.0, 2.0, 3.0, 4.0], FLOAT64)]
-        signature = Signature(tuple(map(argument_type, given)), device="cuda", narrow=True, aligned=True)
-        run_program(schedule_program(lower(define(added), signature), tried)[0], given, check=True)
-        results.append(nested(given[2]))
-    assert results[0] == results[1]
+def test_updates_are_single_steps_whether_rows_meet_or_not() -> None:
+    assert kernels_of(added, S, LENGTHS, X, X) == ["added"]
 
 
 @pytest.mark.parametrize("starts", [[0, 3, 0, 5], [0, 2, 0, 5]])
