@@ -68,11 +68,13 @@ class Recurrence:
     sums: tuple[Sum, ...]
     extents: Mapping[Tensor, Expression]
     starts: Mapping[Tensor, tuple[Symbol, Expression]]
+    rows: tuple[For, ...] = ()
+    """The loop that is all there is in the loop, if it is as long in each iteration: both are one range."""
 
     @property
     def is_short(self) -> bool:
-        """Whether an iteration has no loops that are longer than lists."""
-        loops = [node for node in statements(self.loop.body) if isinstance(node, For)]
+        """Whether an iteration, of both loops if these are rows, has no loops that are longer than lists."""
+        loops = [node for node in statements((self.loop, *self.rows)[-1].body) if isinstance(node, For)]
         short = {loop.stop for loop in loops if _lists_of(loop)}
         return all(loop.stop in short for loop in loops)
 
@@ -116,7 +118,18 @@ def recurrence_in(
     given = {item: start for item, start in starts.items() if start is not None}
     if len(given) < len(starts):
         return None
-    return Recurrence(ahead, before, loop, after, states, sums, extents, given)
+    rows = _rows(loop, Partition(known.device | {loop.index}))
+    return Recurrence(ahead, before, loop, after, states, sums, extents, given, rows)
+
+
+@legality
+def _rows(loop: For, known: Partition) -> tuple[For, ...]:
+    """Return the loop that is all there is in a recurrence over variables, and as long in each iteration."""
+    match loop.body:
+        case (For(role=Role.SEQUENTIAL) as row,) if known.is_known(row.start, row.stop) and not _lists_of(row):
+            return (row,)
+        case _:
+            return ()
 
 
 @legality

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import cast
 
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, FLOAT64, INT64, DType
@@ -105,6 +106,7 @@ def split_recurrences(
     if found is None:
         return None
     least = UNROLLED if found.is_short else 1
+    counts = [count_of(each) for each in (found.loop, *found.rows)]
     plain = tuple(replace(level, width=1, across=0) for level in levels)
     cutter, made = _cutter(plain, found, names)
     ends = cutter.ends()
@@ -117,12 +119,14 @@ def split_recurrences(
     if cutter.reads_late((*chunks, *(() if rest is None else (rest,)))):
         return None
     nests = (*cutter.ahead(), *sloped, *begins, *chunks)
-    total, length = build.product([count_of(level) for level in plain]), count_of(found.loop)
+    total, length = build.product([count_of(level) for level in plain]), build.product(counts)
     shortest, worth = build.integer(least), 2 * least
     if found.is_short and all(isinstance(item, Symbol) for item in found.states):
         shortest = balanced(length, least, passes=3 if again and not same else 2)
         worth = max(worth, worth_chunks(target))
     count = _chunks(total, length, target.threads // 2, shortest)
+    if found.rows:
+        count = build.mul(build.apply("minimum", count, counts[0]), _parts(count, counts[0]))
     some = build.apply("ge", total, build.integer(1))
     few = build.apply("le", total, build.integer(target.threads // 8))
     enough = build.apply("ge", length, build.integer(worth))
@@ -131,9 +135,9 @@ def split_recurrences(
         return None  # It is shorter here.
     once = {cutter.states[item].slopes[item]: at for item, at in same.items()}
     stored = effects(nests).stores
-    counts = {state.begin: build.add(count, build.integer(1)) for state in cutter.states.values()}
+    begun = {state.begin: build.add(count, build.integer(1)) for state in cutter.states.values()}
     kept = tuple(
-        _made(each, counts.get(each.tensor, count), plain, once.get(each.tensor, frozenset()))
+        _made(each, begun.get(each.tensor, count), plain, once.get(each.tensor, frozenset()))
         for each in made
         if each.tensor in stored
     )
@@ -152,6 +156,12 @@ def _chunks(total: Expression, length: Expression, threads: int, least: Expressi
     wanted = build.apply("floordiv", build.integer(threads), each)
     most = build.apply("floordiv", length, least)
     return build.apply("maximum", build.apply("minimum", wanted, most), build.integer(1))
+
+
+def _parts(count: Expression, rows: Expression) -> Expression:
+    """Return into how many parts each of several rows is cut, where there are so many chunks of all rows together."""
+    each = build.apply("floordiv", count, build.apply("maximum", rows, build.integer(1)))
+    return build.apply("maximum", each, build.integer(1))
 
 
 def balanced(length: Expression, least: int, *, passes: int) -> Expression:
@@ -227,14 +237,19 @@ class _Cutter:
         start = build.integer(0)
         return For(index=self.chunk, start=start, stop=self.count(), body=body, role=role, loc=self.found.loop.loc)
 
-    def cut(self) -> For:
-        """Return the loop for the iterations of a chunk: a multiple of `UNROLLED`, so that it begins where reads do."""
-        loop, unit, one = self.found.loop, build.integer(UNROLLED), build.integer(1)
-        many = build.mul(self.count(), unit)
-        step = build.apply("floordiv", build.add(count_of(loop), build.sub(many, one)), many)
-        first = build.add(loop.start, build.mul(build.mul(build.read(self.chunk), step), unit))
-        step = build.mul(step, unit)
-        return replace(loop, start=first, stop=build.apply("minimum", build.add(first, step), loop.stop))
+    def cut(self, body: Block | None = None) -> For:
+        """Return the loop for the iterations of a chunk, with another body: some rows if it has such, or a part of one.
+
+        Along memory a chunk is a multiple of `UNROLLED`, so that it begins where reads do.
+        """
+        loop, chunk, count = self.found.loop, build.read(self.chunk), self.count()
+        body = loop.body if body is None else body
+        if not self.found.rows:
+            return _piece(replace(loop, body=body), chunk, count, UNROLLED)
+        parts = _parts(count, count_of(loop))
+        row = replace(self.found.rows[0], body=cast("For", body[0]).body)
+        rows = replace(loop, body=(_piece(row, build.apply("mod", chunk, parts), parts, UNROLLED),))
+        return _piece(rows, build.apply("floordiv", chunk, parts), build.apply("floordiv", count, parts), 1)
 
     def in_chunks(self, body: Block) -> For:
         """Return the nest over chunks, and the levels inside."""
@@ -291,8 +306,7 @@ class _Cutter:
                 ahead += (Local(tensor=tensor), *self.over(item, self.names.store(tensor, index, first)))
                 value = self.names.load(tensor, index)
                 after += self.over(item, self.names.store(state.slopes[item], *places, value))
-        loop = replace(self.cut(), body=slopes.body)
-        return self.in_chunks((*body[:place], *ahead, loop, *body[place + 1 :], *after))
+        return self.in_chunks((*body[:place], *ahead, self.cut(slopes.body), *body[place + 1 :], *after))
 
     def alone(self, item: Item, slopes: Slopes) -> tuple[For, frozenset[Symbol]] | None:
         """Return the nest that computes slopes of a state, of a list an item in each iteration, if it has some.
@@ -310,7 +324,7 @@ class _Cutter:
             around += (node for node in self.over(item) if isinstance(node, For))
         tensor, first = self.states[item].slopes[item], Assign(symbol=symbol, value=build.constant(1, symbol.dtype))
         last = self.names.store(tensor, build.integer(0), build.read(symbol))
-        kept = without_dead((*self.found.before, first, replace(self.cut(), body=body), last), {tensor})
+        kept = without_dead((*self.found.before, first, self.cut(body), last), {tensor})
         same = frozenset(level.index for level in self.levels) - effects(kept[:-1]).reads
         if effects(kept).declares & frozenset(slopes.lists.values()):
             same = frozenset[Symbol]()
@@ -434,6 +448,15 @@ class _Cutter:
         results = {tensor for tensor in effects(self.found.after).stores if not tensor.is_local}
         body = without_dead(body, results)
         return nested(self.levels, body) if effects(body).stores & results else None
+
+
+def _piece(loop: For, number: Expression, count: Expression, unit: int) -> For:
+    """Return a piece of a loop cut into `count`: all have the same multiple of `unit` iterations, but the last."""
+    many = build.mul(count, build.integer(unit))
+    step = build.apply("floordiv", build.add(count_of(loop), build.sub(many, build.integer(1))), many)
+    step = build.mul(step, build.integer(unit))
+    first = build.add(loop.start, build.mul(number, step))
+    return replace(loop, start=first, stop=build.apply("minimum", build.add(first, step), loop.stop))
 
 
 def _made(allocate: Allocate, count: Expression, levels: Sequence[For], same: Collection[Symbol]) -> Allocate:
