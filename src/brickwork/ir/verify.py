@@ -89,6 +89,7 @@ def verify_program(program: Program) -> None:
                 pass
             case _:
                 assert_never(parameter)
+    unique_kernels(program)
     for node in walk(program):
         if isinstance(node, Kernel):
             _unique_accesses(node)
@@ -112,6 +113,14 @@ def _require(condition: bool, message: str, loc: Location) -> None:
 def _refuse(message: str, loc: Location) -> NoReturn:
     """Say what is wrong: of rules that are asked for each expression the text is made only then."""
     raise InternalError(f"{loc}: {message}")
+
+
+def unique_kernels(program: Program) -> None:
+    """Raise InternalError if two kernels of a program have one name: code is made, found and launched by names."""
+    seen: dict[str, Kernel] = {}
+    for node in statements(program.body):
+        if isinstance(node, Launch) and seen.setdefault(node.kernel.name, node.kernel) != node.kernel:
+            _refuse(f"two kernels have the name {node.kernel.name}", NOWHERE)
 
 
 def _unique_accesses(kernel: Kernel) -> None:

@@ -9,15 +9,17 @@ Invariant: both kernels of a choice leave the same elements, and no variable pas
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce, wraps
+from itertools import count
 
 from brickwork.analysis.contractions import find_contraction, grouped
 from brickwork.analysis.scalars import NONE, live_before
 from brickwork.ir import build
 from brickwork.ir.nodes import Allocate, Assign, Block, Expression, For, If, Kernel, Launch, Program, Statement, Symbol
-from brickwork.ir.walk import assigned_symbols
+from brickwork.ir.walk import assigned_symbols, statements
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.matrix import LEAST_AREA, LEAST_SIDE, LEAST_TERMS
@@ -83,16 +85,42 @@ def each_launch(needed: str) -> Callable[[Callable[[Launch, Names, Target], Chan
 
 
 def with_each(program: Program, change: Callable[[Launch], Changed | None]) -> tuple[Program, dict[str, str]]:
-    """Return a program with its launches changed, and all remarks; kernels whose tensors may share memory stay."""
+    """Return a program with its launches changed, and all remarks; kernels whose tensors may share memory stay.
+
+    Invariant: different kernels of a program have different names.
+    """
     remarks = dict[str, str]()
+    launched = [node.kernel for node in statements(program.body) if isinstance(node, Launch)]
+    taken, times = {kernel.name: kernel for kernel in launched}, Counter(kernel.name for kernel in launched)
 
     def visit(statement: Statement) -> Block:
         if not isinstance(statement, Launch) or statement.kernel.may_alias or (changed := change(statement)) is None:
             return (statement,)
-        remarks.update(changed[1])
-        return changed[0]
+        if times[statement.kernel.name] == 1:
+            del taken[statement.kernel.name]
+        block, named = _with_own_names(changed[0], taken)
+        remarks.update({named.get(name, name): remark for name, remark in changed[1].items()})
+        return block
 
     return replace(program, body=in_branches(program.body, visit)), remarks
+
+
+def _with_own_names(block: Block, taken: dict[str, Kernel]) -> tuple[Block, dict[str, str]]:
+    """Return launches of kernels whose names no other kernel has, and what was renamed; `taken` has all afterwards."""
+    named = dict[str, str]()
+
+    def visit(statement: Statement) -> Block:
+        if not isinstance(statement, Launch):
+            return (statement,)
+        kernel, plain = statement.kernel, statement.kernel.name
+        numbers = count(2)
+        while taken.setdefault(kernel.name, kernel) != kernel:
+            kernel = replace(kernel, name=f"{plain}_{next(numbers)}")
+        if kernel.name != plain:
+            named[plain] = kernel.name
+        return (replace(statement, kernel=kernel),)
+
+    return in_branches(block, visit), named
 
 
 def in_branches(block: Block, change: Callable[[Statement], Block]) -> Block:

@@ -71,6 +71,7 @@ from brickwork.ir.nodes import (
     Symbol,
     Tensor,
 )
+from brickwork.ir.verify import unique_kernels
 from brickwork.ir.walk import rewrite, rewrite_statements, statements, walk
 from brickwork.records import dataclass
 from brickwork.target.target import Target
@@ -479,6 +480,7 @@ def schedule_program(
     for apart in () if by_user else _APART:
         program, found = apart(program, target)
         remarks |= found
+    unique_kernels(program)
     program = with_named_branches(with_own_scratch(program))
     scratch = scratch_of(program)
     scheduled = _schedule_kernels(program, target, scratch, by_user)
