@@ -35,12 +35,17 @@ def _conditions(found: Contraction, total: Symbol) -> Iterator[Expression]:
         return
     if may_begin_with_negative_zero(found):
         begun, zero = build.read(found.symbol), build.constant(0.0, found.symbol.dtype)
-        sign = build.apply("copysign", build.constant(1.0, found.symbol.dtype), begun)
         scaled = build.product([build.read(total), *found.scale])
-        zeros = (build.apply("eq", each, zero) for each in (begun, scaled))
-        yield _joined("logical_and", (*zeros, build.apply("lt", sign, zero)))
+        yield build.apply("logical_and", build.apply("eq", scaled, zero), is_negative_zero(begun))
     if not found.is_whole:
         yield from _vanishing(found, total)
+
+
+def is_negative_zero(value: Expression) -> Expression:
+    """Return whether a float is -0.0."""
+    zero, one = build.constant(0.0, value.dtype), build.constant(1.0, value.dtype)
+    sign = build.apply("lt", build.apply("copysign", one, value), zero)
+    return build.apply("logical_and", build.apply("eq", value, zero), sign)
 
 
 @hazard

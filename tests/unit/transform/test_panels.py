@@ -353,6 +353,24 @@ def test_no_product_with_what_is_beyond_a_bound():
     assert [math.isinf(row[0]) for row in rows] == [i + 4 > 8 for i in range(9)]
 
 
+def late_band(a: torch.Tensor, b: torch.Tensor, y: torch.Tensor) -> None:
+    n, p = a.shape
+    m = b.shape[1]
+    for i in range(n):
+        for j in range(m):
+            s = y[i, j]
+            for k in range(max(0, i - 2), min(p, i - 1)):
+                s += a[i, k] * b[k, j]
+            y[i, j] = s
+
+
+def test_what_is_beyond_a_bound_leaves_a_zero_its_sign():
+    a, b, y = positive(9, 9), positive(9, 17), positive(9, 17)
+    y.data[:] = [-0.0] * len(y.data)
+    rows = check(late_band, a, b, y)
+    assert [repr(row[0]) == "-0.0" for row in rows] == [i < 2 for i in range(9)]
+
+
 def narrow(a: torch.Tensor, b: torch.Tensor, y: torch.Tensor) -> None:
     n, q = a.shape
     p, m = b.shape

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from brickwork.analysis.contractions import Factor
+from brickwork.analysis.late_scales import is_negative_zero, may_begin_with_negative_zero
 from brickwork.analysis.verdicts import Analysis
 from brickwork.diagnostics.location import Location
 from brickwork.ir import build
@@ -192,17 +193,23 @@ class _Tile:
     def finish(self, sums: Tensor) -> Statement:
         """Return what comes after the sum.
 
-        Where zeros stand for terms that are left out, a sum that is not finite is computed as the source has it.
+        Where zeros stand for terms that are left out, a sum that is not finite is computed as the source has it, and
+        one of zeros that begins with -0.0.
         """
         found = self.nest.contraction
-        again: Block = ()
+        begun, again = list[Statement](), list[Statement]()
         if any(each.masks for each in found.factors):
             total = build.read(found.symbol)
             odd = build.apply("ne", build.sub(total, total), build.constant(0.0, self.dtype))
-            again = (If(condition=odd, then=(*found.before, found.sums[0])),)
+            if self.dtype.is_float and may_begin_with_negative_zero(found):
+                negative = self.names.let(begun, "negative", is_negative_zero(total))
+                none = build.apply("eq", total, build.constant(0.0, self.dtype))
+                odd = build.apply("logical_or", odd, build.apply("logical_and", negative, none))
+            again = [If(condition=odd, then=(*found.before, found.sums[0]))]
         return self.elements(
             lambda i, j: (
                 *found.before,
+                *begun,
                 Assign(symbol=found.symbol, value=self.names.load(sums, i, j)),
                 *again,
                 *found.after,
