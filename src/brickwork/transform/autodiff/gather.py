@@ -164,7 +164,7 @@ def _facts(allocated: Sequence[Allocate]) -> Iterator[Expression]:
 class _Gatherer:
     """Changes the nests of one kernel. `zero` are the tensors that are known to hold zeros where it has come to.
 
-    What is in `before` was checked before the kernel.
+    What is in `before` was checked before the kernel. What was `read` before it is added to is filled.
     """
 
     def __init__(self, kernel: Kernel, names: Names, zero: set[Tensor], before: Preconditions, *, grid: bool) -> None:
@@ -177,7 +177,7 @@ class _Gatherer:
         self.names = names
         self.zero = zero
         self.before = before
-        self.covered: set[Tensor] = set()
+        self.covered, self.read = set[Tensor](), set[Tensor]()
         self.writer = GatherWriter(
             self.model, self.solver, self.accesses, names.symbols, names.accesses, self.kept.read
         )
@@ -204,7 +204,7 @@ class _Gatherer:
                     result.append(replace(statement, then=then, otherwise=otherwise))
                 case _:
                     result.append(statement)
-            self.zero -= effects(statement).stores
+            self.zero, self.read = self.zero - effects(statement).stores, self.read | effects(statement).loads
         return tuple(result)
 
     def nest(self, root: For, depth: int) -> Block:
@@ -225,7 +225,7 @@ class _Gatherer:
         begun = set[Tensor]() if assumed else {tensor for tensor in rest if not early or tensor not in gathered}
         begun = {tensor for tensor in begun if self.is_first(rest[tensor], depth)}
         first = {rest[tensor][0].store.access for tensor in begun} | self.alone(rest, gathered if early else (), depth)
-        self.covered |= begun
+        self.covered |= begun - self.read
         self.zero -= rest.keys()
         residual = self.residual(root, gathered, first)
         inner = ends_early(root) or updated(root) - (found.keys() - mixed)
@@ -536,7 +536,7 @@ class _Gatherer:
         result: list[Statement] = []
         for group in groups:
             zero = tensor in self.zero and not result
-            if zero and everywhere and certain:
+            if zero and everywhere and certain and tensor not in self.read:
                 self.covered.add(tensor)
             nest = self.element(tensor, group, depth, zero)
             if not self.forms:
