@@ -133,6 +133,11 @@ def _in_parts(case: Case, definition: Definition, seen: Counter[str], width: int
         except NotImplementedError:
             seen["torch lacks a function for a type"] += 1
             return
+        except RuntimeError as error:
+            if isinstance(error, CompileError):
+                raise
+            seen["torch refuses what Python runs"] += 1
+            return
         if expected is None or expected.failure is not None or not is_small(expected, case):
             return
         _compiled(case, definition, expected, seen, width)
