@@ -151,10 +151,8 @@ def test_what_is_stored_into(device):
 def test_random_numbers(device, randomness):
     x = torch.randn(3, 50)
     gradients = vmap(grad(lambda x: (noise(x, 1.0) * x).sum()), randomness=randomness)(x)
-    drawn = gradients - 2 * x
-    assert torch.equal(drawn[0].sort().values.round(decimals=3), drawn[1].sort().values.round(decimals=3)) == (
-        randomness == "same"
-    )
+    drawn = (gradients - 2 * x).sort().values
+    assert torch.allclose(drawn[0], drawn[1], atol=1e-4) == (randomness == "same")
     with pytest.raises(RuntimeError, match="randomness"):
         vmap(grad(lambda x: noise(x, 1.0).sum()))(x)
     nested = vmap(vmap(lambda x: noise(x, 1.0), randomness=randomness), randomness=randomness)(torch.zeros(2, 2, 9))

@@ -280,7 +280,7 @@ PROGRAMS: list[tuple[Callable[..., Any], str, str]] = [
     (bound_in_a_branch, "v", "`v` may be read before it is assigned"),
     (prints, "print(i, x[i])", "step through `.python(...)` of the operator in a debugger"),
     (tries, "try:", "test for the condition with `if`"),
-    (changes_a_dictionary, "{}", "use local variables, or a tensor that is indexed by the key"),
+    (changes_a_dictionary, "{}", "use a local variable for each key, or a tensor that is indexed by the key"),
     (fills_a_set, "set()", "mark in a tensor of bool what is in the set"),
     (too_many_indices, "x[i, 0]", "argument `x` of too_many_indices has 1 dimension, and 2 are needed"),
     (whole_condition, "x", "`x` is a tensor here, not a condition"),
