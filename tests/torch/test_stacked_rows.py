@@ -6,7 +6,6 @@ import pytest
 import torch
 
 import brickwork as bw
-from brickwork.diagnostics.errors import CompileError
 
 PICTURE = torch.tensor([[0.3, -1.0, 2.0], [1.5, -0.1, 5.0], [-2.0, 0.5, 0.25], [0.75, 4.0, -3.0]])
 STATE = torch.tensor([0.5, -0.25, 1.0])
@@ -186,6 +185,96 @@ def test_rows_of_other_lengths_are_refused():
         made(ragged)(PICTURE, PICTURE[:, 1:])
 
 
-def test_rows_of_half_precision_are_refused_with_what_to_write():
-    with pytest.raises(CompileError, match="half precision"):
+def halved(x: torch.Tensor) -> torch.Tensor:
+    rows = []
+    for i in range(x.shape[0]):
+        rows.append(x[i] // 2)
+    return torch.cat(rows)
+
+
+def summed(x: torch.Tensor) -> torch.Tensor:
+    sums = []
+    for i in range(x.shape[0]):
+        sums.append(x[i].sum())
+    return torch.stack(sums)
+
+
+@pytest.mark.filterwarnings("ignore::brickwork.BrickworkWarning")
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int32, torch.uint8])
+@pytest.mark.parametrize("function", [doubled, halved, chosen, summed])
+def test_rows_of_narrow_types_keep_their_type_in_python(function, dtype):
+    given = PICTURE.abs().to(dtype)
+    torch.testing.assert_close(made(function)(given), function(given))
+
+
+def test_rows_of_narrow_types_are_said_to_run_in_python():
+    with pytest.warns(bw.BrickworkWarning, match="BW405"):
         made(doubled)(PICTURE.half())
+
+
+def test_branches_that_add_one_row_each_leave_as_many_as_the_host_knows():
+    batch = torch.stack((PICTURE, -PICTURE))
+    torch.testing.assert_close(torch.vmap(made(chosen))(batch), torch.stack([chosen(each) for each in batch]))
+
+
+def twice(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    rows = []
+    for i in range(x.shape[0]):
+        rows.append(2 * x[i])
+    first = torch.stack(rows)
+    for i in range(x.shape[0]):
+        rows.append(3 * x[i])
+    return first, torch.stack(rows)
+
+
+def both(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    rows = []
+    for i in range(x.shape[0]):
+        rows.append(2 * x[i])
+    return torch.stack(rows), torch.cat(rows)
+
+
+def emptied(x: torch.Tensor) -> torch.Tensor:
+    rows = []
+    for i in range(x.shape[0]):
+        rows.append(x[i])
+    x.zero_()
+    return torch.stack(rows)
+
+
+def copied_into(x: torch.Tensor) -> torch.Tensor:
+    rows = []
+    for i in range(x.shape[0]):
+        rows.append(x[i])
+    x.copy_(x * 2)
+    return torch.stack(rows)
+
+
+def written_out(x: torch.Tensor) -> torch.Tensor:
+    rows = []
+    for i in range(x.shape[0]):
+        rows.append(x[i])
+    torch.mul(x, 2.0, out=x)
+    return torch.stack(rows)
+
+
+def of_lengths(x: torch.Tensor) -> torch.Tensor:
+    rows = []
+    for i in range(x.shape[0]):
+        rows.append(x[i, :i] * 2)
+    return torch.cat(rows)
+
+
+def pieces(x: torch.Tensor) -> torch.Tensor:
+    rows = []
+    y = x.t().contiguous()
+    for i in range(3):
+        rows.append(x[i] * 2)
+        rows.append(y[i] * 2)
+    return torch.cat(rows)
+
+
+@pytest.mark.filterwarnings("ignore::brickwork.BrickworkWarning")
+@pytest.mark.parametrize("function", [twice, both, emptied, copied_into, written_out, of_lengths, pieces])
+def test_python_keeps_lists_that_are_more_than_filled_and_joined(function):
+    torch.testing.assert_close(made(function)(PICTURE.clone()), function(PICTURE.clone()))

@@ -33,7 +33,7 @@ from brickwork.frontend.environment import (
 )
 from brickwork.frontend.exchanged_results import with_copies_returned
 from brickwork.frontend.inner_functions import with_inner
-from brickwork.frontend.kept_lists import leaves_lists, with_lists_kept
+from brickwork.frontend.kept_lists import joins_rows, leaves_lists, with_lists_kept
 from brickwork.frontend.lift import Split, Splitter
 from brickwork.frontend.lift import stored_names as names_stored
 from brickwork.frontend.lift_python import PythonSplitter, foreign_helper
@@ -99,6 +99,8 @@ class Definition:
     """How calls give objects with parts; None where the parameters are the function's own."""
     in_python: tuple[Diagnostic, ...] = ()
     """Warnings of loops over elements that Python runs."""
+    unkept: Callable[[], Definition] | None = None
+    """Gives the operator whose lists stay Python's, for rows of narrow types; None where no list became a tensor."""
     written: Written | None = None
     """What another front end says in place of what is read here; the rest is then what torch asks for."""
 
@@ -128,16 +130,15 @@ class Definition:
         return frozenset(source.file for source in self.sources)
 
 
-def define(function: Callable[..., object], kinds: Kinds = ()) -> Definition:
+def define(function: Callable[..., object], kinds: Kinds = (), *, keeps: bool = True) -> Definition:
     """Return what the source says; refuse what the language lacks, all of it at once.
 
-    `kinds` are annotations of parameters that have none in the source.
+    `kinds` are annotations of parameters that have none in the source. `keeps`: lists may become tensors.
     """
     whole, given = with_parts_given(annotated(parse(function), kinds), kinds)
     source, misused = with_inner(with_early_returns(with_copies_returned(with_shapes(with_choices(whole)))))
     parameters, wrong = declare(source)
-    wrong.extend(misused)
-    wrong.extend(refusals(source))
+    wrong.extend((*misused, *refusals(source)))
     helpers, values, wrong_helpers = find_helpers(source)
     wrong.extend(wrong_helpers)
     tensors = frozenset(item.name for item in parameters if item.kind == "tensor")
@@ -155,7 +156,7 @@ def define(function: Callable[..., object], kinds: Kinds = ()) -> Definition:
     in_python: tuple[Diagnostic, ...] = ()
     if reason:
         make = partial(PythonSplitter, tensors=tensors, lists=lists, helpers=helpers, reason=reason, values=values)
-        splitter, split = _python_split(with_functions_where(plain, make), make)
+        splitter, split = _python_split(with_functions_where(plain, make), make, keeps=keeps)
         source, (helpers, values, _) = splitter.source, find_helpers(splitter.source)
         flow = follow(source, helpers, split.lifted)
         mutated = flow.mutated & (tensors | lists)
@@ -187,6 +188,7 @@ def define(function: Callable[..., object], kinds: Kinds = ()) -> Definition:
         rates=rates(source, parameters),
         given=given,
         in_python=in_python,
+        unkept=partial(define, function, kinds, keeps=False) if reason and joins_rows(source) else None,
     )
 
 
@@ -197,10 +199,10 @@ def _rebound(source: SourceFunction, split: Split) -> frozenset[str]:
 
 
 def _python_split(
-    source: SourceFunction, splitter: Callable[[SourceFunction], PythonSplitter]
+    source: SourceFunction, splitter: Callable[[SourceFunction], PythonSplitter], *, keeps: bool
 ) -> tuple[PythonSplitter, Split]:
     """Return the split where the host part needs Python: with its lists as tensors, unless Python uses them, too."""
-    kept = with_lists_kept(source)
+    kept = with_lists_kept(source) if keeps else None
     if kept is not None:
         found = splitter(kept)
         split = found.split()

@@ -31,6 +31,7 @@ from brickwork.ir.nodes import Expression
 from brickwork.ir.tensor_types import type_of
 from brickwork.language.kept import items_of, joined, stacked, taken
 from brickwork.language.math import is_pointwise
+from brickwork.legality import hazard, legality
 
 _ITEMS_OF, _LENGTH, _TAKEN = "__items_of__", "__length__", "__taken__"
 _OF_ROWS = {"torch.stack": "__stacked__", "torch.cat": "__joined__", "torch.concat": "__joined__"}
@@ -52,6 +53,11 @@ def with_lists_kept(source: SourceFunction) -> SourceFunction | None:
         _leave(node.body, name, used, counted=name not in keeper.exact)
     ast.fix_missing_locations(node)
     return replace(source, node=node, captured={**source.captured, **_MEANINGS})
+
+
+def joins_rows(source: SourceFunction) -> bool:
+    """Return whether loops leave lists of rows as tensors."""
+    return any(isinstance(item, ast.Name) and item.id in _OF_ROWS.values() for item in ast.walk(source.node))
 
 
 def kept_names(source: SourceFunction) -> frozenset[str]:
@@ -199,7 +205,8 @@ class _Keeper(ast.NodeTransformer):
         self.found.setdefault(name, self._statement)
         if rows and _is_full(self._node, [*self._before, *self._node.body], name):
             self.exact.add(name)
-        count = ast.Constant(None) if name in self.exact else ast.Name(_count(name), ast.Load())
+        known = None if name in self.exact or not rows else _known_count(self._node, name)
+        count = ast.Constant(None) if name in self.exact else known or ast.Name(_count(name), ast.Load())
         arguments: list[ast.expr] = [ast.Name(_items(name), ast.Load()), count]
         if rows:
             axes = [*node.args[1:], *(word.value for word in node.keywords)]
@@ -218,6 +225,7 @@ class _Keeper(ast.NodeTransformer):
         return name
 
 
+@legality
 def _is_full(whole: ast.FunctionDef, body: list[ast.stmt], name: str) -> bool:
     """Return whether each addition to a list takes place in every iteration of a loop whose length the host knows."""
     stores = [item.id for item in ast.walk(whole) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)]
@@ -241,6 +249,44 @@ def _is_full(whole: ast.FunctionDef, body: list[ast.stmt], name: str) -> bool:
     )
 
 
+@legality
+def _known_count(whole: ast.FunctionDef, name: str) -> ast.expr | None:
+    """Return how many items a list has, from what the host knows; None where branches or loops decide that."""
+    stores = {item.id for item in ast.walk(whole) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)}
+    terms: list[str] = []
+    for node in whole.body:
+        match node:
+            case ast.For(iter=ast.Call(func=ast.Name(id="range"), args=given, keywords=[]), orelse=[]) if all(
+                is_of_host(item, frozenset(stores)) and stores.isdisjoint(_names_in(item)) for item in given
+            ) and not any(isinstance(item, ast.Break | ast.Continue | ast.Return) for item in ast.walk(node)):
+                added, turns = _added(node.body, name), f" * len({ast.unparse(node.iter)})"
+            case _:
+                added, turns = _added([node], name), ""
+        if added is None:
+            return None
+        terms += [f"{added}{turns}"] if added else []
+    return ast.parse(" + ".join(terms) or "0", mode="eval").body
+
+
+@legality
+def _added(block: list[ast.stmt], name: str) -> int | None:
+    """Return how many items some statements add to a list, whichever way they run; None where that is not known."""
+    count = 0
+    for node in block:
+        match node:
+            case ast.Expr(value=value) if _adds(value, name):
+                count += 1
+            case ast.If(body=then, orelse=other) if (added := _added(then, name)) == _added(other, name):
+                if added is None:
+                    return None
+                count += added
+            case _ if any(_adds(item, name) for item in ast.walk(node)):
+                return None
+            case _:
+                pass
+    return count
+
+
 def _adds(node: ast.AST, name: str) -> bool:
     match node:
         case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr="append")):
@@ -249,17 +295,30 @@ def _adds(node: ast.AST, name: str) -> bool:
             return False
 
 
+@legality
 def _is_only_filled(source: SourceFunction, whole: ast.FunctionDef, node: ast.expr) -> bool:
-    """Return whether a list of rows, if it has a name, is added to and joined, and nothing else."""
+    """Return whether a list of rows, if it has a name, is added to and then joined, once, and nothing else.
+
+    Rows that `torch.cat` joins may be of several lengths: they are of one, where one call adds them.
+    """
     if not isinstance(node, ast.Name):
         return True
     calls = [item for item in ast.walk(whole) if isinstance(item, ast.Call)]
-    allowed = {id(item.args[0]) for item in calls if item.args and _of_rows(source, item)}
+    made = [item for item in calls if item.args and _of_rows(source, item)]
+    joins = [item for item in made if isinstance(item.args[0], ast.Name) and item.args[0].id == node.id]
+    adds = [item for item in calls if _adds(item, node.id)]
+    if len(joins) != 1 or any(item.lineno >= joins[0].lineno for item in adds):
+        return False
+    slices = any(isinstance(item, ast.Slice) for item in ast.walk(whole))
+    if _of_rows(source, joins[0]) == "__joined__" and (len(adds) > 1 or slices):
+        return False
+    allowed = {id(item.args[0]) for item in joins}
     allowed |= {id(item.func.value) for item in calls if isinstance(item.func, ast.Attribute) and _adds(item, node.id)}
     loads = (item for item in ast.walk(whole) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Load))
     return all(id(item) in allowed for item in loads if item.id == node.id) and not _holds_stored(whole, node.id)
 
 
+@hazard
 def _holds_stored(whole: ast.FunctionDef, name: str) -> bool:
     """Return whether a list may hold parts of tensors that are stored into: Python would see them change in it."""
     nodes = [*ast.walk(whole)]
@@ -278,6 +337,7 @@ def _holds_stored(whole: ast.FunctionDef, name: str) -> bool:
             for part in _names_in(item.value)
         ),
         *(part for item in calls for part in _given(item)),
+        *(part for item in calls for part in _changed(item)),
     }
     given = {item.arg for item in nodes if isinstance(item, ast.arg)}
     return bool(shared & stored) or bool(shared & given and stored & given)
@@ -290,6 +350,13 @@ def _names_in(*nodes: ast.AST) -> Iterator[str]:
 def _given(node: ast.Call) -> Iterator[str]:
     """Yield what a function that is no builtin is given, which it may store into."""
     return _names_in(*node.args) if isinstance(node.func, ast.Name) and node.func.id not in BUILTINS else iter(())
+
+
+def _changed(node: ast.Call) -> Iterator[str]:
+    """Yield what a method changes in place, and what `out=` names."""
+    if isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_"):
+        yield from _names_in(node.func.value, *node.args)
+    yield from (part for word in node.keywords if word.arg == "out" for part in _names_in(word.value))
 
 
 def _shown(node: ast.expr) -> Iterator[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import importlib
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import ModuleType
 from typing import Any, cast
@@ -73,6 +73,7 @@ class PythonHost:
         self._exchanged = exchanged_names(definition.source.node)
         self._operators: dict[tuple[int, tuple[Input, ...]], NativeOperator] = {}
         self._lock = threading.RLock()
+        self._unkept: PythonHost | None = None
         for each in definition.in_python if config.warn else ():
             tell_at(each)
 
@@ -86,6 +87,16 @@ class PythonHost:
                 raise
             several = isinstance(returned, tuple | list)
             return tuple(map(_cell, cast("Sequence[Any]", returned))) if several else _cell(returned)
+
+    def _suited(self, values: Iterable[Any]) -> PythonHost:
+        """Return the host for some arguments: lists of rows stay Python's where loops compute in wider types."""
+        own = {torch.float32, torch.float64, torch.int64, torch.bool}
+        if self.definition.unkept is None or all(tensor.dtype in own for tensor in tensors_of(values)):
+            return self
+        with self._lock:
+            if self._unkept is None:
+                self._unkept = PythonHost(self.name, self.definition.unkept(), self._schema, self._tools)
+        return self._unkept
 
     def named(self, name: str) -> PythonHost:
         """Return the same whose further pieces are made under another name."""
@@ -105,6 +116,9 @@ class PythonHost:
 
     def reference(self, /, *arguments: Any, **named: Any) -> Any:
         """Run the body with its pieces as Python under the rulings: `op.python`."""
+        host = self._suited((*arguments, *named.values()))
+        if host is not self:
+            return host.reference(*arguments, **named)
         declared = {item.name for item in self.definition.parameters}
         given = {name: named.pop(name) for name in ("out", KEY, "generator") if name in named and name not in declared}
         key = given.get(KEY)
@@ -127,6 +141,10 @@ class PythonHost:
         Nothing is computed, unless the host part asks for values, as `nonzero` does: then it runs on the arguments, or
         copies of those that it stores into. Without data pieces are compiled up to there.
         """
+        host = self._suited(values)
+        if host is not self:
+            host.dry_run(values, place)
+            return
         with_data = are_in_memory(values)
         try:
             self._run_body(_DryRun(self, place), [without_data(value) for value in values])
@@ -213,7 +231,7 @@ class PythonHost:
     # ------------------------------------------------------------ implementations
 
     def _run_default(self, /, *arguments: Any, **named: Any) -> Any:
-        results = self._results(arguments, named)
+        results = self.computed(arguments, named)
         if not self.definition.results:
             return None
         return results[0] if self.definition.results == 1 else tuple(results)
@@ -225,12 +243,15 @@ class PythonHost:
         check_devices(self.definition.name, [*tensors, *given])
         for name, tensor in zip(outputs, given, strict=True):
             check_written(self.definition.name, name, tensor)
-        for name, tensor, result in zip(outputs, given, self._results(arguments, named), strict=True):
+        for name, tensor, result in zip(outputs, given, self.computed(arguments, named), strict=True):
             check_result(self.definition.name, name, tensor, result)
             tensor.copy_(result)
 
-    def _results(self, arguments: Sequence[Any], named: dict[str, Any]) -> list[torch.Tensor]:
+    def computed(self, arguments: Sequence[Any], named: dict[str, Any]) -> list[torch.Tensor]:
         """Run the body on real tensors."""
+        host = self._suited((*arguments, *named.values()))
+        if host is not self:
+            return host.computed(arguments, named)
         key = named.pop(KEY, None)
         if self._schema.random and key is None:
             key = draw_key(device=device_of((*arguments, *named.values())))
@@ -251,6 +272,9 @@ class PythonHost:
         return results
 
     def _fake_default(self, /, *arguments: Any, **named: Any) -> Any:
+        host = self._suited((*arguments, *named.values()))
+        if host is not self:
+            return host.fake(DEFAULT)(*arguments, **named)
         named.pop(KEY, None)
         check_devices(self.definition.name, tensors_of((*arguments, *named.values())))
         results = self._checked(self._body(_FakeRun(self), *arguments, **named))
