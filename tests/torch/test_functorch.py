@@ -7,6 +7,7 @@ import torch
 from torch.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
 
 import brickwork as bw
+from brickwork.pytorch import libtorch
 from support.operators import copy_scaled, halves, noise, scale_, timex, torch_timex, transposed
 
 pytestmark = pytest.mark.filterwarnings("error:There is a performance drop")
@@ -184,3 +185,19 @@ def test_gradients_of_each_sample_of_a_module(device):
         w = model.w.detach().clone().requires_grad_()
         (expected,) = torch.autograd.grad(torch_timex(w, sample, 0.1).square().sum(), w)
         torch.testing.assert_close(each, expected)
+
+
+@pytest.mark.parametrize("transform", [vmap, lambda function: grad(lambda x: function(x).sum())])
+@pytest.mark.parametrize("offset", [libtorch.key_set_offset, libtorch.autograd_offset])
+def test_how_tensors_are_laid_out_is_found_in_a_first_call_under_a_transform(transform, offset):
+    found = []
+
+    def first(x):
+        with torch.device("meta"):
+            found.append(offset.__wrapped__())
+        return 2 * x
+
+    transform(first)(torch.zeros(3))
+    assert found == [offset()]
+    with pytest.raises(RuntimeError, match="requires_grad_"):
+        vmap(lambda x: x.clone().requires_grad_())(torch.zeros(3))

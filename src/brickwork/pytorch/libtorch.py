@@ -8,7 +8,8 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -155,10 +156,27 @@ def keys_of(tensor: torch.Tensor) -> int:
     return int(private("_C._dispatch_keys")(tensor).raw_repr())
 
 
+@contextmanager
+def _plainly() -> Generator[None, None, None]:
+    """Make tensors as they are outside of all modes and transforms of functions, in which a first call may be."""
+    transforms = private("_C._functorch")
+    allowed = transforms.get_inplace_requires_grad_allowed()
+    transforms.set_inplace_requires_grad_allowed(True)
+    try:
+        with (
+            private("_C.DisableTorchFunction")(),
+            private("_C._DisableFuncTorch")(),
+            private("utils._python_dispatch._disable_current_modes")(),
+        ):
+            yield
+    finally:
+        transforms.set_inplace_requires_grad_allowed(allowed)
+
+
 @functools.cache
 def key_set_offset() -> int:
     """Return the place of the key set in a TensorImpl, found by looking for known ones; -1 if it is not to be seen."""
-    with private("utils._python_dispatch._disable_current_modes")(), torch.no_grad():
+    with _plainly(), torch.no_grad():
         plain = torch.empty(1, device="cpu")
         samples = [
             plain,
@@ -178,7 +196,7 @@ def key_set_offset() -> int:
 @functools.cache
 def autograd_offset() -> int:
     """Return the place in a TensorImpl of what autograd keeps of it, null where nothing; 0 if it is not to be seen."""
-    with private("utils._python_dispatch._disable_current_modes")(), torch.inference_mode(mode=False):
+    with _plainly(), torch.inference_mode(mode=False):
         found = set(range(8, _IMPL_BYTES, 8))
         for _ in range(4):
             tensor = torch.empty(1, device="cpu")
