@@ -127,7 +127,10 @@ def with_expanded_scratch(program: Program, target: Target) -> tuple[Program, di
 
 
 def _long_lists(kernel: Kernel) -> tuple[Tensor, ...]:
-    """Return the lists that a thread's registers have no room for, and that loops go along item by item."""
+    """Return the lists that a thread's registers have no room for, and that loops go along item by item.
+
+    What a `while` searches, or moves up in, is its thread's: others would wait for it.
+    """
     declared = (node.tensor for node in statements(kernel.body) if isinstance(node, Local) and not node.values)
     long = [tensor for tensor in dict.fromkeys(declared) if prod(tensor.sizes) > ROOM]
     along = {
@@ -137,7 +140,14 @@ def _long_lists(kernel: Kernel) -> tuple[Tensor, ...]:
         for store in loop.body
         if isinstance(store, Store) and loop.index in read_symbols(store.indices)
     }
-    return tuple(long) if along.issuperset(long) and not kernel.may_alias else ()
+    searched = {
+        node.tensor
+        for loop in statements(kernel.body)
+        if isinstance(loop, While)
+        for node in walk(loop)
+        if isinstance(node, Load | Store)
+    }
+    return tuple(long) if along.difference(searched).issuperset(long) and not kernel.may_alias else ()
 
 
 def _of_lists(launch: Launch, lists: Sequence[Tensor], names: Names, target: Target) -> Changed | None:

@@ -119,3 +119,31 @@ def test_many_have_lists_in_memory_where_threads_of_a_block_have_the_items(funct
     ]
     few = build.integer(GPU.threads // 2)
     assert many == (few not in [*walk(choice.condition)])
+
+
+def nearest(x: torch.Tensor, n: torch.Tensor, width: int) -> torch.Tensor:
+    out = torch.zeros_like(x)
+    for i in range(x.shape[0]):
+        best = [9.0] * 70
+        for t in range(n[i]):
+            value = x[i, t]
+            p = width - 1
+            while p > 0 and best[p - 1] > value:
+                best[p] = best[p - 1]
+                p -= 1
+            best[p] = value
+        for d in range(width):
+            out[i, d] = best[d]
+    return out
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3])
+def test_lists_that_a_search_goes_through_are_their_threads(rows):
+    x, n = (torch.arange(rows * 70) * 7 % 5 - 2.0).reshape(rows, 70), to_memory(torch.arange(rows) * 2)
+    same(nearest, to_memory(x), n, 3)
+    signature = Signature(
+        (argument_type(to_memory(x)), argument_type(n), argument_type(3)), device="cuda", narrow=True, aligned=True
+    )
+    program = schedule_program(lower(define(nearest), signature), GPU)[0]
+    assert not [node for node in walk(program) if isinstance(node, Allocate) and node.tensor.name == "best"]
+    assert any(isinstance(node, Local) and node.tensor.name == "best" for node in statements(program))
