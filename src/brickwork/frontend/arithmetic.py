@@ -131,7 +131,7 @@ def _power(state: State, left: Value, right: Value, kind: ValueType, loc: Locati
             return Value(written_out, kind.weak)
     exponent = cast(exponent, kind.dtype, loc)
     if kind.dtype.is_float and right.type.dtype.is_integer and is_constant(base, 2):
-        # Exact for whole exponents, and fewer instructions than a power, which a GPU calls a function for in float64.
+        # Fewer instructions than a power, and on processors exact for whole exponents.
         return Value(apply("exp2", exponent, loc=loc), kind.weak)
     if kind.dtype.is_integer:
         natural = apply("ge", exponent, constant(0, kind.dtype, loc), loc=loc)

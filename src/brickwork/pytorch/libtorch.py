@@ -1,6 +1,6 @@
 """What brickwork asks of the torch that is installed: the addresses of its functions, and how its tensors are laid out.
 
-Nothing in here changes torch's state; answers are the same for the whole process.
+Nothing in here leaves torch's state changed; answers are the same for the whole process.
 """
 
 from __future__ import annotations
