@@ -221,6 +221,25 @@ def test_four_ways_agree(function):
     assert "host part: native" in made_of.explain(*CASES[function])
 
 
+def halved(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(y)
+    for i in range(y.shape[0]):
+        row = (y[i] * 3.0).to(torch.bfloat16)
+        out[i] = row.float() + y[i].half().float()
+        for j in range(y.shape[1]):
+            out[i, j] += x[i].half() + (x[i] * 3.0).bfloat16().double() + torch.tensor(0.1, dtype=torch.half)
+    return out
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int64])
+def test_conversions_to_narrow_types_round(dtype):
+    x, y = draw(4).mul(1000).to(dtype), torch.cat([draw(3, 5), torch.tensor([[7e4, -1e-9, 3e38, math.inf, math.nan]])])
+    agree(halved, x, y)
+    found = bw.op("made_rows::rounded")(halved)(x, y)
+    torch.testing.assert_close(found, halved(x, y), rtol=1e-6, atol=1e-6, equal_nan=True)
+    assert not torch.equal(found[:3], (y * 4 + (x * 4 + 0.1)[:, None])[:3])
+
+
 @pytest.mark.parametrize("function", [recurrent, causal, lstm, chosen, windows], ids=lambda each: each.__name__)
 def test_gradients_are_those_of_torch(function):
     operator, found = bw.op(f"made_rows::{function.__name__}")(function), []

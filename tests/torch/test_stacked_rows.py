@@ -207,6 +207,65 @@ def test_rows_of_narrow_types_keep_their_type_in_python(function, dtype):
     torch.testing.assert_close(made(function)(given), function(given))
 
 
+def of_ints(x: torch.Tensor) -> torch.Tensor:
+    narrow = x.int()
+    rows = []
+    for i in range(x.shape[0]):
+        rows.append(narrow[i] * 2)
+    return torch.stack(rows)
+
+
+def of_halves(x: torch.Tensor) -> torch.Tensor:
+    narrow = x.half()
+    rows = []
+    for i in range(x.shape[0]):
+        rows.append(narrow[i] / 3)
+    return torch.cat(rows)
+
+
+def of_floats(x: torch.Tensor) -> torch.Tensor:
+    narrow = x.int()
+    rows = []
+    for i in range(x.shape[0]):
+        rows.append(x[i] * 2)
+    return torch.stack(rows) + narrow.sum()
+
+
+@pytest.mark.filterwarnings("ignore::brickwork.BrickworkWarning")
+@pytest.mark.parametrize("function", [of_ints, of_halves])
+def test_rows_of_tensors_that_the_host_part_converts_keep_their_type(function):
+    operator = made(function)
+    operator.warmup(PICTURE)
+    for _ in range(2):
+        torch.testing.assert_close(operator(PICTURE), function(PICTURE))
+        torch.testing.assert_close(operator.python(PICTURE), function(PICTURE))
+    compiled = torch.compile(operator, backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(compiled(PICTURE), function(PICTURE))
+
+
+def test_rows_of_wide_tensors_are_compiled_beside_narrow_ones():
+    operator = made(of_floats)
+    torch.testing.assert_close(operator(PICTURE), of_floats(PICTURE))
+    assert "compiled, as" in operator.explain()
+    assert "BW405" not in operator.explain()
+
+
+@pytest.mark.filterwarnings("ignore::brickwork.BrickworkWarning")
+def test_rows_that_the_host_part_converts_are_refused_beside_stores_into_arguments():
+    def stores(x: torch.Tensor) -> torch.Tensor:
+        narrow = x.int()
+        rows = []
+        for i in range(x.shape[0]):
+            x[i] += 1
+            rows.append(narrow[i] * 2)
+        return torch.stack(rows)
+
+    given = PICTURE.clone()
+    with pytest.raises(bw.CompileError, match="converts tensors to a narrow type"):
+        made(stores)(given)
+    assert torch.equal(given, PICTURE)
+
+
 def test_rows_of_narrow_types_are_said_to_run_in_python():
     with pytest.warns(bw.BrickworkWarning, match="BW405"):
         made(doubled)(PICTURE.half())

@@ -7,9 +7,10 @@ The result is `combine(element, value)` as the operator has it, narrowed to the 
 from __future__ import annotations
 
 from brickwork.codegen import lanes
+from brickwork.codegen.elements import narrowed, widened
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.lane_values import Value, memory_type, scalar_type
-from brickwork.codegen.memory import element_addresses, narrowed, widened
+from brickwork.codegen.memory import element_addresses
 from brickwork.codegen.operators import BITWISE, apply
 from brickwork.codegen.shuffles import add_together
 from brickwork.ir.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, DType, Kind, value_dtype

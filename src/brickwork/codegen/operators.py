@@ -12,11 +12,12 @@ from dataclasses import replace
 from brickwork.codegen.attributes import attributes
 from brickwork.codegen.builder import FunctionWriter, float_constant, splat
 from brickwork.codegen.division import lanes_by_floats
+from brickwork.codegen.elements import narrowed, widened
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.lane_values import scalar_type, type_suffix, vector_type
 from brickwork.codegen.lanes import exponent, floor_division
 from brickwork.codegen.sleef import FUNCTIONS, call_function
-from brickwork.ir.dtypes import BOOL, FLOAT32, INT64, UINT64, DType
+from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT32, INT64, UINT64, DType
 
 _INTEGER = {"add": "add", "sub": "sub", "mul": "mul"}
 _FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "truediv": "fdiv"}
@@ -195,6 +196,9 @@ def _apply_float(state: State, name: str, dtype: DType, operands: Sequence[str],
             size = emit(f"call {kind} @llvm.fabs.{suffix}({kind} {first})")
             test = "oeq" if name == "isinf" else "olt"
             return emit(f"fcmp {test} {kind} {size}, {_literal(dtype, float('inf'), width)}")
+        case "to_float16" | "to_bfloat16":
+            narrow = DTYPES[name.removeprefix("to_")]
+            return widened(state, narrowed(state, first, narrow, width), narrow, width)
         case "nextafter":
             return _next_after(state, dtype, first, last, width)
         case "mod":

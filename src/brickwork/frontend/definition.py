@@ -33,7 +33,7 @@ from brickwork.frontend.environment import (
 )
 from brickwork.frontend.exchanged_results import with_copies_returned
 from brickwork.frontend.inner_functions import with_inner
-from brickwork.frontend.kept_lists import joins_rows, leaves_lists, with_lists_kept
+from brickwork.frontend.kept_lists import kept_rows, leaves_lists, with_lists_kept
 from brickwork.frontend.lift import Split, Splitter
 from brickwork.frontend.lift import stored_names as names_stored
 from brickwork.frontend.lift_python import PythonSplitter, foreign_helper
@@ -188,7 +188,7 @@ def define(function: Callable[..., object], kinds: Kinds = (), *, keeps: bool = 
         rates=rates(source, parameters),
         given=given,
         in_python=in_python,
-        unkept=partial(define, function, kinds, keeps=False) if reason and joins_rows(source) else None,
+        unkept=partial(define, function, kinds, keeps=False) if reason and kept_rows(source) else None,
     )
 
 

@@ -134,7 +134,11 @@ def _may_be_of_row(node: ast.AST) -> bool:
     """Return whether a call may be a method of a row that has a name."""
     match node:
         case ast.Call(func=ast.Attribute(value=ast.Name() | ast.BinOp() | ast.Call(), attr=name)):
-            return is_of_row(name, pair=False) or is_of_row(name, pair=True) or name in {"norm", "clone", "unsqueeze"}
+            return (
+                is_of_row(name, pair=False)
+                or is_of_row(name, pair=True)
+                or name in {"norm", "clone", "unsqueeze", *CONVERTING}
+            )
         case _:
             return False
 
@@ -344,6 +348,8 @@ class _RowCalls(ast.NodeTransformer):
         if isinstance(node, ast.Subscript):
             return root(node) in self.splitter.tensors
         if isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Name) and node.func.id in made_row_forms.NAMES:
+                return True
             found = resolve(node.func, self.splitter.source.captured, self.splitter.local)
             computed = is_pointwise(intrinsic(found)) or (found is not MISSING and is_inlined(found))
             return computed and any(map(self._may_be_part, node.args))

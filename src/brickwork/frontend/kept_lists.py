@@ -55,9 +55,14 @@ def with_lists_kept(source: SourceFunction) -> SourceFunction | None:
     return replace(source, node=node, captured={**source.captured, **_MEANINGS})
 
 
-def joins_rows(source: SourceFunction) -> bool:
-    """Return whether loops leave lists of rows as tensors."""
-    return any(isinstance(item, ast.Name) and item.id in _OF_ROWS.values() for item in ast.walk(source.node))
+def kept_rows(source: SourceFunction) -> frozenset[str]:
+    """Return the tensors that loops leave in place of lists of rows."""
+    calls = (item for item in ast.walk(source.node) if isinstance(item, ast.Call) and isinstance(item.func, ast.Name))
+    return frozenset(
+        item.args[0].id
+        for item in calls
+        if isinstance(item.func, ast.Name) and item.func.id in _OF_ROWS.values() and isinstance(item.args[0], ast.Name)
+    )
 
 
 def kept_names(source: SourceFunction) -> frozenset[str]:

@@ -35,7 +35,7 @@ MEANINGS: Mapping[str, object] = {
 NAMES = frozenset(MEANINGS)
 _NUMBERS = {"empty": 0.0, "zeros": 0.0, "ones": 1.0}
 _FILLED = frozenset({*_NUMBERS, "full"})
-_OWN_TYPES = ("int32", "int16", "int8", "uint8", "uint16", "uint32", "int", "short", "half", "complex64", "complex128")
+_OWN_TYPES = ("int32", "int16", "int8", "uint8", "uint16", "uint32", "int", "short", "complex64", "complex128")
 """Types whose items rows do not have, as sources name them."""
 CONVERSIONS: Mapping[str, str] = {
     "float": "float32",

@@ -23,7 +23,7 @@ from brickwork.frontend.rows import as_row
 from brickwork.frontend.rules import error, unsupported
 from brickwork.frontend.typing import ElementType, Items, Operand, Record, Row, Value, View
 from brickwork.ir.build import add, apply, cast, integer, mul, sub
-from brickwork.ir.dtypes import INT64, PARTS, DType, value_dtype
+from brickwork.ir.dtypes import BFLOAT16, FLOAT16, INT64, PARTS, DType, value_dtype
 from brickwork.ir.nodes import Constant, Expression, FailureKind, Statement
 
 
@@ -75,7 +75,8 @@ def _typed(state: State, value: Value, kind: DType | None, loc: Location) -> Val
     """Return a number in the type that torch gives a new tensor of it."""
     if kind is None:
         return Value(cast(value.expression, state.default_dtype if value.dtype.is_float else value.dtype, loc))
-    return Value(cast(value.expression, value_dtype(kind), loc))
+    number = cast(value.expression, value_dtype(kind), loc)
+    return Value(apply(f"to_{kind}", number, loc=loc) if kind in {FLOAT16, BFLOAT16} else number)
 
 
 def _extents(state: State, sizes: Operand, loc: Location) -> tuple[Expression, ...]:
@@ -149,8 +150,8 @@ def _converted(state: State, found: Operand, kind: DType, loc: Location) -> Oper
         raise unsupported(f"a conversion to {kind} in a loop", loc, "convert the whole tensor before the loops")
     if kind.is_integer and kind.bits < 64:
         raise unsupported(f"a conversion to {kind} in a loop", loc, "write `.long()`: a store makes it that type")
-    if isinstance(found, View) and found.rank and found.tensor.type.element is kind:
-        return found
+    if isinstance(found, View) and found.tensor.type.element is kind:
+        return found if found.rank else numeric(state, found, loc)
     row = as_row(state, found, loc)
     if row is None:
         return _typed(state, scalar(state, found, loc), kind, loc)

@@ -10,6 +10,7 @@ from brickwork.frontend.environment import default_dtype, is_tensor, torch_dtype
 from brickwork.frontend.reference_rows import RowValue, as_row
 from brickwork.frontend.reference_scalar import convert, dtype_of, number_type, result, scalar
 from brickwork.ir.dtypes import DTYPES, DType, value_dtype
+from brickwork.ir.scalar_semantics import narrow
 
 
 def made_row(name: str, arguments: Sequence[Any]) -> Any:
@@ -66,7 +67,7 @@ def _typed(value: Any, kind: DType | None) -> Any:
     """Return a number in the type that torch gives a new tensor of it."""
     number = scalar(value)
     dtype = kind or (default_dtype() if number.dtype.is_float else number.dtype)
-    return result(convert(number, value_dtype(dtype)), value_dtype(dtype), weak=False)
+    return result(narrow(convert(number, value_dtype(dtype)), dtype), value_dtype(dtype), weak=False)
 
 
 def _type_of(items: Sequence[Any]) -> DType | None:

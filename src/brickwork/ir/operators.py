@@ -77,6 +77,8 @@ OPERATORS: dict[str, Operator] = _table(
     *_floats(1, "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc gamma lgamma"),
     *_floats(2, "atan2 hypot fmod copysign nextafter"),
     *_floats(1, "isnan isinf isfinite", Result.BOOL),
+    # A value that a narrower type holds: rounded as a store rounds it.
+    *((name, 1, (FLOAT32,), Result.SAME) for name in ("to_float16", "to_bfloat16")),
 )
 """Every operator by name."""
 

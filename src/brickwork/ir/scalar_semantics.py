@@ -372,5 +372,7 @@ FLOATS: dict[str, Callable[..., Number]] = {
     "isnan": math.isnan,
     "isinf": math.isinf,
     "isfinite": math.isfinite,
+    "to_float16": round_float16,
+    "to_bfloat16": round_bfloat16,
 }
 """Operators of floats; double results are rounded to float32 afterwards."""

@@ -80,7 +80,10 @@ _FLOATS: _Table = {
     **_named("atan2 hypot fmod copysign nextafter isnan isinf pow"),
     "isfinite": _is_finite,
 }
-"""What floats have counterparts of; `floordiv`, `mod`, `cbrt` and `gamma` have none."""
+"""What floats have counterparts of.
+
+`floordiv`, `mod`, `cbrt` and `gamma` have none. Roundings to narrow types have none either: compilers drop such casts.
+"""
 
 _OPERATORS: dict[DType, _Table] = {
     FLOAT32: _FLOATS,

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import ModuleType
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import torch
 
@@ -21,6 +21,7 @@ from brickwork.config import config
 from brickwork.diagnostics.errors import BrickworkError
 from brickwork.diagnostics.warn import tell_at
 from brickwork.frontend.definition import Definition
+from brickwork.frontend.kept_lists import kept_rows
 from brickwork.frontend.lift import Piece
 from brickwork.frontend.lift_python import exchanged_names
 from brickwork.frontend.lower import PYTHON_ERRORS, refuse_wrong_ranks
@@ -56,6 +57,20 @@ _SCALARS: tuple[tuple[tuple[type, ...], InputKind], ...] = (
     ((float, int, torch.SymFloat, torch.SymInt), "float"),
 )
 _LISTS: dict[InputKind, InputKind] = {"bool": "list[bool]", "int": "list[int]", "float": "list[float]"}
+_Result = TypeVar("_Result")
+
+
+class _NarrowRows(BaseException):
+    """Loops would fill a tensor for a list of rows, and compute in wider types than the rows have.
+
+    No `Exception`, which a host part might catch.
+    """
+
+
+def _are_narrow(values: Iterable[Any]) -> bool:
+    """Return whether loops compute in wider types than some of the tensors have."""
+    own = {torch.float32, torch.float64, torch.int64, torch.bool}
+    return any(tensor.dtype not in own for tensor in tensors_of(values))
 
 
 class PythonHost:
@@ -74,6 +89,9 @@ class PythonHost:
         self._operators: dict[tuple[int, tuple[Input, ...]], NativeOperator] = {}
         self._lock = threading.RLock()
         self._unkept: PythonHost | None = None
+        self._narrow: set[tuple[torch.dtype, ...]] = set()
+        kept = frozenset[str]() if definition.unkept is None else kept_rows(definition.source)
+        self._keeping = {piece.number for piece in definition.split.pieces if not kept.isdisjoint(piece.outputs)}
         for each in definition.in_python if config.warn else ():
             tell_at(each)
 
@@ -88,15 +106,24 @@ class PythonHost:
             several = isinstance(returned, tuple | list)
             return tuple(map(_cell, cast("Sequence[Any]", returned))) if several else _cell(returned)
 
-    def _suited(self, values: Iterable[Any]) -> PythonHost:
-        """Return the host for some arguments: lists of rows stay Python's where loops compute in wider types."""
-        own = {torch.float32, torch.float64, torch.int64, torch.bool}
-        if self.definition.unkept is None or all(tensor.dtype in own for tensor in tensors_of(values)):
-            return self
+    def _suited(self, values: Iterable[Any], run: Callable[..., _Result], /, *arguments: Any, **named: Any) -> _Result:
+        """Run by the host for some arguments: lists of rows stay Python's where loops compute in wider types."""
+        if self.definition.unkept is None:
+            return run(self, *arguments, **named)
+        types = tuple(tensor.dtype for tensor in tensors_of(values))
+        if types not in self._narrow and not (self.definition.mutated and _are_narrow(values)):
+            try:
+                return run(self, *arguments, **named)
+            except _NarrowRows:
+                if self.definition.mutated:
+                    message = "the host part converts tensors to a narrow type, and loops make lists of rows of them"
+                    help_ = "convert them before the call, or store the rows into a tensor of that type"
+                    raise error("BW901", message, self.definition.loc, help_) from None
+                self._narrow.add(types)
         with self._lock:
             if self._unkept is None:
                 self._unkept = PythonHost(self.name, self.definition.unkept(), self._schema, self._tools)
-        return self._unkept
+        return run(self._unkept, *arguments, **named)
 
     def named(self, name: str) -> PythonHost:
         """Return the same whose further pieces are made under another name."""
@@ -116,9 +143,9 @@ class PythonHost:
 
     def reference(self, /, *arguments: Any, **named: Any) -> Any:
         """Run the body with its pieces as Python under the rulings: `op.python`."""
-        host = self._suited((*arguments, *named.values()))
-        if host is not self:
-            return host.reference(*arguments, **named)
+        return self._suited((*arguments, *named.values()), PythonHost._reference, *arguments, **named)
+
+    def _reference(self, /, *arguments: Any, **named: Any) -> Any:
         declared = {item.name for item in self.definition.parameters}
         given = {name: named.pop(name) for name in ("out", KEY, "generator") if name in named and name not in declared}
         key = given.get(KEY)
@@ -141,10 +168,9 @@ class PythonHost:
         Nothing is computed, unless the host part asks for values, as `nonzero` does: then it runs on the arguments, or
         copies of those that it stores into. Without data pieces are compiled up to there.
         """
-        host = self._suited(values)
-        if host is not self:
-            host.dry_run(values, place)
-            return
+        self._suited(values, PythonHost._dry_run, values, place)
+
+    def _dry_run(self, values: Sequence[object], place: Place) -> None:
         with_data = are_in_memory(values)
         try:
             self._run_body(_DryRun(self, place), [without_data(value) for value in values])
@@ -218,6 +244,8 @@ class PythonHost:
 
     def inputs(self, number: int, values: Mapping[str, Any]) -> tuple[Input, ...]:
         """Return how a piece takes these values."""
+        if number in self._keeping and _are_narrow(values.values()):
+            raise _NarrowRows
         return tuple(_input(name, value, name in self._scalars[number]) for name, value in values.items())
 
     def _make(self, piece: Piece, inputs: tuple[Input, ...]) -> NativeOperator:
@@ -249,9 +277,10 @@ class PythonHost:
 
     def computed(self, arguments: Sequence[Any], named: dict[str, Any]) -> list[torch.Tensor]:
         """Run the body on real tensors."""
-        host = self._suited((*arguments, *named.values()))
-        if host is not self:
-            return host.computed(arguments, named)
+        return self._suited((*arguments, *named.values()), PythonHost._computed, arguments, named)
+
+    def _computed(self, arguments: Sequence[Any], named: dict[str, Any]) -> list[torch.Tensor]:
+        named = {**named}
         key = named.pop(KEY, None)
         if self._schema.random and key is None:
             key = draw_key(device=device_of((*arguments, *named.values())))
@@ -272,9 +301,9 @@ class PythonHost:
         return results
 
     def _fake_default(self, /, *arguments: Any, **named: Any) -> Any:
-        host = self._suited((*arguments, *named.values()))
-        if host is not self:
-            return host.fake(DEFAULT)(*arguments, **named)
+        return self._suited((*arguments, *named.values()), PythonHost._faked, *arguments, **named)
+
+    def _faked(self, /, *arguments: Any, **named: Any) -> Any:
         named.pop(KEY, None)
         check_devices(self.definition.name, tensors_of((*arguments, *named.values())))
         results = self._checked(self._body(_FakeRun(self), *arguments, **named))

@@ -29,7 +29,7 @@ ELSEWHERE = {
 SKIPPED = {"cbrt": "0 inf", "gamma": "0 -1 inf", "copysign": "inf nan"}
 """Numbers at which the formula above is not the function, or torch says NaN where there is a sign."""
 
-CURVED = [name for name, rule in RULES.items() if any(rule) and name != "nextafter"]
+CURVED = [name for name, rule in RULES.items() if any(rule) and name not in {"nextafter", "to_float16", "to_bfloat16"}]
 
 
 def derivatives(name, operands, dtype):
@@ -98,3 +98,8 @@ def test_it_is_torchs_derivative_at_special_points(name):
 
 def test_a_neighbour_moves_with_its_number():
     assert derivatives("nextafter", [1.5, 3.0], FLOAT64) == [OUTER, 0.0]
+
+
+@pytest.mark.parametrize("name", ["to_float16", "to_bfloat16"])
+def test_a_rounded_number_moves_with_the_number(name):
+    assert derivatives(name, [0.3], FLOAT32) == [OUTER]

@@ -233,6 +233,8 @@ _TWO: dict[str, tuple[Partial | None, Partial | None]] = {
 
 _ONE: dict[str, tuple[Partial]] = {
     "neg": (_OPPOSITE,),
+    "to_float16": (_WHOLE,),
+    "to_bfloat16": (_WHOLE,),
     "abs": (Partial(_absolute),),
     "sqrt": _quotient(lambda _, result: _times(_number(2.0, result), result)),
     "cbrt": _quotient(lambda _, result: _times(_number(3.0, result), _square(result))),
