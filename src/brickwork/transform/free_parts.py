@@ -196,10 +196,12 @@ class _Cutter(NestCutter):
         return is_independent(alone, self.model_of(loop), self.facts, self.live[loop.index])
 
     def is_worth_a_loop(self, second: bool, one: Block, other: Block, least: int) -> bool:
-        """Whether of two parts the one whose iterations are independent, the `second` or not, does as much at least."""
-        deep, deeper = effects(one).depth, effects(other).depth
-        own, rest = (deeper, deep) if second else (deep, deeper)
-        return own >= max(rest, least)
+        """Whether of two parts the one whose iterations are independent, the `second` or not, does as much at least.
+
+        What reads no element, as the distance from a diagonal, had better be computed where it is wanted.
+        """
+        own, rest = map(effects, (other, one) if second else (one, other))
+        return own.depth >= max(rest.depth, least) and bool(own.loads or own.loops or own.draws)
 
     def is_worth_it(self, band: Sequence[For], count: int) -> Iterator[Expression]:
         """Yield what must hold so that so many launches are worth it: a band of few iterations has more to do.

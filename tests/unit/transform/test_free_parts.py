@@ -300,6 +300,26 @@ def lists(x: Tensor) -> Tensor:
     return out
 
 
+def banded(x: Tensor, width: float = 1.0) -> Tensor:
+    """Leave cells out by how far they are from the diagonal, which takes no element to know."""
+    cell = torch.zeros(x.shape[0], x.shape[1] + 1, x.shape[2] + 1)
+    for b in range(x.shape[0]):
+        cell[b, 0, 0] = 1.0
+        for i in range(1, x.shape[1] + 1):
+            for j in range(1, x.shape[2] + 1):
+                near = True
+                if width > 0.0 and abs(i - j) > width:
+                    near = False
+                if near:
+                    cell[b, i, j] = x[b, i - 1, j - 1] + max(cell[b, i - 1, j], cell[b, i, j - 1])
+    return cell
+
+
+def test_what_reads_no_element_is_kept_for_no_other_nest() -> None:
+    assert not nests_of(banded, CUBE, 1.0)
+    same(banded, CUBE, 1.0)
+
+
 @pytest.mark.parametrize("function", [filters, reads_back, reads_the_state, ends_early, read_after, lists])
 def test_what_depends_on_the_step_before_stays(function: Callable[..., object]) -> None:
     assert not nests_of(function, ROWS)
