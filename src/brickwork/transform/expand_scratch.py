@@ -19,7 +19,8 @@ one, every so manieth iteration, which stays in the caches:
 Invariant: the expanded kernel runs where all such tensors together take no more than `Target.scratch_bytes`; elsewhere
 the kernel runs as it was. On grids a list with as many items is such a tensor where few threads would each have one, or
 where the loops that access its items are for the threads of a block. So is a shorter tensor whose items loops access
-one by one where few threads would have one, as a state of features is: a thread has an item then.
+one by one where few threads would have one, as a state of features is: a thread has an item then, with all its steps,
+or a block shares the items of a step out, if they are not few.
 """
 
 from __future__ import annotations
@@ -71,10 +72,12 @@ from brickwork.ir.walk import (
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
+from brickwork.transform.columns import columns_of, has_nests
 from brickwork.transform.free_variables import with_body
 from brickwork.transform.nests_apart import Changed, beside, with_each
 from brickwork.transform.privatise import ROOM, OwnerFinder, copied_extents, scratch_of
 from brickwork.transform.privatise_reductions import PIECES
+from brickwork.transform.schedule.shared_loops import SHORT
 from brickwork.transform.scratch import Names, names_of
 from brickwork.transform.tensors import dense_type
 
@@ -207,7 +210,8 @@ def _expansions(
     large = {item: condition for item, condition in large.items() if not build.is_constant(condition, 0)}
     facts = Facts(analysis.model, Solver(), analysis.bounds)
     # Those of few elements are copied for each iteration (`privatise.py`), and in the way of nothing then.
-    finder = OwnerFinder(facts, live_after_loops(kernel.body), used, updates=grid)
+    live = live_after_loops(kernel.body)
+    finder = OwnerFinder(facts, live, used, updates=grid)
     found: list[_Expansion] = []
     for tensor in sorted(large, key=lambda item: item.number):
         owners = finder.owners(kernel.body, tensor) or ()
@@ -225,6 +229,9 @@ def _expansions(
             extents = tuple(reduce(lambda a, b: build.apply("maximum", a, b), map(_trips, each)) for each in columns)
             few = build.apply("lt", build.product(extents), build.integer(threads // 2))
             few = few if _is_by_items(owners, tensor, analysis) else build.constant(False, BOOL)
+            if not _move_out(owners, tensor, analysis, live):
+                many = build.apply("ge", build.product(sizes[tensor]), build.integer(SHORT))
+                few = build.apply("logical_and", few, many)
             found.append(_Expansion(tensor, loops, extents, build.apply("logical_or", large[tensor], few)))
     return tuple(found)
 
@@ -242,6 +249,19 @@ def _is_by_items(owners: Sequence[For], tensor: Tensor, analysis: Analysis, *, j
         for node in walk(owners)
         if isinstance(node, Load | Store) and node.tensor == tensor
     )
+
+
+def _move_out(
+    owners: Sequence[For], tensor: Tensor, analysis: Analysis, live: Mapping[Symbol, frozenset[Symbol]]
+) -> bool:
+    """Whether loops along items move out of all loops in order around them, so that a thread has an item and its steps.
+
+    Elsewhere a block shares the items out in each step, if they are not few; one thread had better have all of those.
+    """
+    inside = (node for node in statements(owners) if isinstance(node, For) and node not in owners)
+    around = (node for node in inside if tensor in effects(node.body).stores and effects(node.body).loops)
+    steps = [node for node in around if not analysis.loops[node.index].independent]
+    return all(not has_nests(loop) or columns_of(loop, live[loop.index]) is not None for loop in steps)
 
 
 def _is_large(sizes: Sequence[Expression]) -> Expression:

@@ -3,12 +3,14 @@
 # pyright: basic
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
 
 import brickwork as bw
 from brickwork.transform import expand_scratch
+from brickwork.transform.schedule.shared_loops import SHORT
 from support.lowering import numbers
 from support.scheduling import GPU, same
 
@@ -52,6 +54,21 @@ def turned(x: torch.Tensor, n: int):
     return out
 
 
+def stepped(x: torch.Tensor, n: int):
+    """Keep a state of features that share what a step begins with, under a condition."""
+    out = torch.empty(x.shape[0], x.shape[1], n)
+    for b in range(x.shape[0]):
+        s = torch.zeros(n)
+        for t in range(x.shape[1]):
+            step = x[b, t]
+            if step < 20.0:
+                step = math.log1p(math.exp(step))
+            for d in range(n):
+                s[d] = math.exp(-step * d) * s[d] + step
+                out[b, t, d] = s[d]
+    return out
+
+
 def test_few_iterations_have_short_states_apart_whose_items_are_used_one_by_one():
     def is_expanded(function: Callable[..., object], rows: int, items: int = 8) -> bool:
         text = bw.op(function).explain(torch.empty(rows, 5, device="meta"), items, device="sm_90")
@@ -62,5 +79,8 @@ def test_few_iterations_have_short_states_apart_whose_items_are_used_one_by_one(
     assert not is_expanded(features, half)
     assert not is_expanded(cascade, half - 1)
     assert not is_expanded(turned, half - 1)
-    for function in (features, cascade, turned):
+    assert not is_expanded(stepped, half - 1)  # A thread goes along a few items in any case: registers have them.
+    assert not is_expanded(stepped, half - 1, SHORT - 1)
+    assert is_expanded(stepped, half - 1, SHORT)
+    for function in (features, cascade, turned, stepped):
         same(function, numbers(3, 5), 4)
