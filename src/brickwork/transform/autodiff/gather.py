@@ -67,7 +67,7 @@ from brickwork.transform.autodiff.gather_versions import Versions
 from brickwork.transform.autodiff.joined_updates import joined_updates
 from brickwork.transform.autodiff.kept_values import KeptValues
 from brickwork.transform.autodiff.partial_sums import partial_sums
-from brickwork.transform.autodiff.read_before_write import read_before_write
+from brickwork.transform.autodiff.read_before_write import read_after_write, read_before_write
 from brickwork.transform.autodiff.separate_updates import SeparateUpdates
 from brickwork.transform.autodiff.slices import (
     Kept,
@@ -76,6 +76,7 @@ from brickwork.transform.autodiff.slices import (
     added_by,
     ends_early,
     loads,
+    loads_of,
     most_stores,
     slice_of,
     updated,
@@ -99,7 +100,7 @@ def gather(program: Program, names: Names, only: Collection[str] | None = None) 
         if not isinstance(statement, Launch) or not wanted or statement.kernel.may_alias:
             body.append(statement)
             continue
-        fresh = untouched(program.body[:place]).keys() - _exchanged(statement.kernel)
+        fresh = untouched(program.body[:place]).keys() - effects(statement.kernel.body).rebinds
         results = _needed(program, program.body[place + 1 :])
         grid = program.device != "cpu"
         summed = partial_sums(tables_first(statement.kernel.body), names, grid=grid)
@@ -112,11 +113,6 @@ def gather(program: Program, names: Names, only: Collection[str] | None = None) 
         body = [_unfilled(item, filled) for item in body]
         body += [*gatherer.kept.allocated, replace(statement, kernel=kernel)]
     return replace(program, body=tuple(body))
-
-
-def _exchanged(kernel: Kernel) -> frozenset[Tensor]:
-    """Return the tensors whose names stand for others from time to time."""
-    return effects(kernel.body).rebinds
 
 
 def untouched(block: Block) -> dict[Tensor, Allocate]:
@@ -213,13 +209,15 @@ class _Gatherer:
         own = {place.store.access for updates in found.values() for place in updates}
         mixed = {node.tensor for node in walk(root) if isinstance(node, Store) and node.access not in own}
         self.zero -= mixed
-        early = read_before_write(root, self.model.accesses, partial(self.separate.is_same_iteration, depth=depth))
-        gathered = self.gathered(root, found, depth, early | (found.keys() - mixed))
-        if early and not self.gains(gathered, depth):
+        early = read_before_write(root, self.separate, depth)
+        changing = loads_of(root, effects(root).stores.difference(found.keys() - mixed))
+        gathered = self.gathered(root, found, depth, changing - loads_of(root, early)) if early else {}
+        if not early or not self.gains(gathered, depth):
             early = frozenset[Tensor]()
-            gathered = self.gathered(root, found, depth, found.keys() - mixed)
+            late = read_after_write(root, self.separate, depth) - loads_of(root, frozenset(found))
+            gathered = self.gathered(root, found, depth, changing - late)
         turned = {term.place.store.access for terms in gathered.values() for term in terms}
-        left = {tensor: [item for item in found[tensor] if item.store.access not in turned] for tensor in found}
+        left = {tensor: [item for item in each if item.store.access not in turned] for tensor, each in found.items()}
         rest = {tensor: updates for tensor, updates in left.items() if updates}
         assumed = self.assumed(gathered)
         begun = set[Tensor]() if assumed else {tensor for tensor in rest if not early or tensor not in gathered}
@@ -243,19 +241,19 @@ class _Gatherer:
         return (If(condition=condition, then=new, otherwise=(copied(root, self.names),)),)
 
     def gathered(
-        self, root: For, found: Mapping[Tensor, Sequence[Place]], depth: int, same: Collection[Tensor]
+        self, root: For, found: Mapping[Tensor, Sequence[Place]], depth: int, changing: frozenset[int]
     ) -> dict[Tensor, tuple[Term, ...]]:
         """Return the terms of those tensors whose updates are inverted.
 
-        What the nests read of tensors in `same` is as this one finds it: others than it adds to, or read before.
+        What the nests read is as this one finds it, or leaves it, but for `changing` loads.
         """
-        stored, result = effects(root).stores.difference(same), dict[Tensor, tuple[Term, ...]]()
+        result = dict[Tensor, tuple[Term, ...]]()
         self.shared, self.scatters = frozenset[Kept](), False
         for _ in range(1 + self.grid):
             for tensor, updates in found.items():
                 if tensor in result or self.stays(root, updates, depth):
                     continue
-                terms, single = self.terms(updates, depth, stored), self.separate.is_separate(updates, depth)
+                terms, single = self.terms(updates, depth, changing), self.separate.is_separate(updates, depth)
                 if terms is None or (single and not all(term.inverse.is_single for term in terms)):
                     continue
                 if len(updates) == 1 and all(term.inverse.is_looked_for for term in terms):
@@ -372,7 +370,7 @@ class _Gatherer:
 
     # ------------------------------------------------------------ turning accesses around
 
-    def terms(self, updates: Sequence[Place], depth: int, stored: frozenset[Tensor]) -> tuple[Term, ...] | None:
+    def terms(self, updates: Sequence[Place], depth: int, changing: frozenset[int]) -> tuple[Term, ...] | None:
         """Return what is added to an element of a tensor, or None if that is not known.
 
         An update whose iterations do not meet may stay where it is, if others that meet can be inverted.
@@ -384,7 +382,7 @@ class _Gatherer:
         ]
         result: list[Term] = []
         for update in updates:
-            found = self.turned(update, depth, elements, stored)
+            found = self.turned(update, depth, elements, changing)
             if found is None and not self.is_apart(update, depth):
                 return None
             result += found or ()
@@ -399,13 +397,13 @@ class _Gatherer:
         return names[0] if len(names) == 1 else f"{update.store.tensor.name}_{axis}"
 
     def turned(
-        self, update: Place, depth: int, elements: Sequence[Atom], stored: frozenset[Tensor]
+        self, update: Place, depth: int, elements: Sequence[Atom], changing: frozenset[int]
     ) -> list[Term] | None:
         """Return the terms of one update."""
         access, value = self.accesses[update.store.access], added_by(update.store)
         told = self.grid and self.separate.is_told(access, depth)
         found = None if told else access_cases(self.model, self.solver, access)
-        if found is None or value is None or effects(value).loads & stored:
+        if found is None or value is None or loads(value, changing):
             return None
         formulas = update.conditions(access.conditions)
         result: list[Term] = []
@@ -414,12 +412,12 @@ class _Gatherer:
             held = tuple(part for item in known.values() if item is not None for part in item)
             asked = frozenset(place for place, item in known.items() if item is None)
             branches = [update.steps[place] for place in asked]
-            if any(loads(step.into.condition, stored) for step in branches if isinstance(step.into, If)):
+            if any(loads(step.into.condition, changing) for step in branches if isinstance(step.into, If)):
                 return None
             inverse = invert(
                 self.model, self.solver, access, Case(way.indices, (*way.conditions, *held)), depth, elements
             )
-            needs = slice_of(update, read_symbols(value), branches, stored)
+            needs = slice_of(update, read_symbols(value), branches, changing)
             if inverse is None or needs is None:
                 return None
             if not self.writer.can_write(inverse, [loop.atom for loop in access.loops[:depth]]):

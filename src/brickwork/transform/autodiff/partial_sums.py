@@ -42,7 +42,7 @@ from brickwork.ir.nodes import (
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, statements, walk, with_blocks
 from brickwork.legality import legality
 from brickwork.records import dataclass
-from brickwork.transform.autodiff.slices import Place, accumulations, loads, slice_of
+from brickwork.transform.autodiff.slices import Place, accumulations, loads, loads_of, slice_of
 from brickwork.transform.scratch import Names
 
 
@@ -62,7 +62,7 @@ class _Sum:
 
 
 def _nest(root: For, names: Names, *, grid: bool) -> For:
-    stored = effects(root).stores
+    changing = loads_of(root, effects(root).stores)
     told = searched(root)
     sums: dict[int, list[_Sum]] = {}
     updated = accumulations(root)
@@ -76,7 +76,7 @@ def _nest(root: For, names: Names, *, grid: bool) -> For:
             if grid and not scatters and _is_kept(fixed.loop, around, updated):
                 continue
             moves = place.loops[0].index in read_symbols(fixed.indices)
-            if scatters or (not moves and _depends(place, added, fixed.loop, stored)):
+            if scatters or (not moves and _depends(place, added, fixed.loop, changing)):
                 symbol = Symbol(tensor.name, next(names.symbols), added.dtype)
                 sums.setdefault(id(fixed.loop), []).append(_Sum(symbol, place.store, fixed.indices, added))
     if not sums:
@@ -137,11 +137,11 @@ def _outside(loop: For, place: Place, depth: int) -> tuple[Expression, ...] | No
     return known_outside(place.store.indices, known)
 
 
-def _depends(place: Place, added: Expression, loop: For, stored: frozenset[Tensor]) -> bool:
+def _depends(place: Place, added: Expression, loop: For, changing: frozenset[int]) -> bool:
     """Whether what is added cannot be computed for an iteration of a loop on its own."""
-    if loads(added, stored):
+    if loads(added, changing):
         return True
-    needs = slice_of(place, read_symbols(added), place.branches, stored)
+    needs = slice_of(place, read_symbols(added), place.branches, changing)
     return needs is None or any(loop in kept.loops for kept in needs.kept)
 
 

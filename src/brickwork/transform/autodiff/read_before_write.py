@@ -6,28 +6,30 @@
         for k in range(i - 1, i + 2):      ->          u[k] += total
             u[k] += a                              for i in range(n): v[i] = 0
 
-Invariant: no iteration reads what another one, or a statement before, has stored.
+What it reads after it has stored into it can be read after the nest: the sums then stand behind what is left of it.
+
+Invariant: no iteration reads what another one, or a statement before, has stored; or all that it reads was stored
+before by the same one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-
 from brickwork.analysis.polyhedral_model import Access
 from brickwork.ir.nodes import Assign, For, Load, Store, Tensor
 from brickwork.ir.walk import statements, walk
+from brickwork.legality import legality
+from brickwork.transform.autodiff.separate_updates import SeparateUpdates
 
 
-def read_before_write(
-    root: For, accesses: Iterable[Access], is_same_iteration: Callable[[Access, Access], bool]
-) -> frozenset[Tensor]:
+@legality
+def read_before_write(root: For, known: SeparateUpdates, depth: int) -> frozenset[Tensor]:
     """Return the tensors that a nest loads from, and stores into only after that.
 
-    `is_same_iteration` tells of two accesses whether one element is touched by both in one iteration alone.
+    Each element is touched in one iteration alone of the loops inside of `depth` others.
     """
     order = _order(root)
     inside: dict[Tensor, list[Access]] = {}
-    for access in accesses:
+    for access in known.model.accesses:
         if any(loop.node.index == root.index for loop in access.loops):
             inside.setdefault(access.tensor, []).append(access)
     return frozenset(
@@ -38,7 +40,35 @@ def read_before_write(
         and all(access.number in order for access in found)
         and max(order[access.number] for access in found if not access.store)
         < min(order[access.number] for access in found if access.store)
-        and all(is_same_iteration(found[0], access) for access in found)
+        and all(known.is_same_iteration(found[0], access, depth) for access in found)
+    )
+
+
+@legality
+def read_after_write(root: For, known: SeparateUpdates, depth: int) -> frozenset[int]:
+    """Return the loads of a nest that read what it leaves in tensors, for elements that it stores into.
+
+    It stores into these before, in the same iteration of the loops around both, but for `depth` around the nest:
+    nothing is stored into them later.
+    """
+    order = _order(root)
+    stores: dict[Tensor, list[Access]] = {}
+    for access in known.model.accesses:
+        if access.store and any(loop.node.index == root.index for loop in access.loops):
+            stores.setdefault(access.tensor, []).append(access)
+    return frozenset(
+        access.number
+        for access in known.model.accesses
+        if not access.store
+        and access.number in order
+        and access.tensor in stores
+        and not access.tensor.is_local
+        and all(
+            item.number in order
+            and order[item.number] < order[access.number]
+            and known.is_same_common_iteration(item, access, depth)
+            for item in stores[access.tensor]
+        )
     )
 
 

@@ -49,7 +49,13 @@ class SeparateUpdates:
     @legality
     def is_same_iteration(self, first: Access, second: Access, depth: int) -> bool:
         """Whether two accesses touch one element in the same iteration of all loops around them, if at all."""
-        return first.loops == second.loops and all(self.moves(first, second, loop) for loop in first.loops[depth:])
+        return first.loops == second.loops and self.is_same_common_iteration(first, second, depth)
+
+    @legality
+    def is_same_common_iteration(self, first: Access, second: Access, depth: int) -> bool:
+        """Whether two accesses touch one element in the same iteration of the loops around both alone."""
+        common = [loop for loop in first.loops[depth:] if loop in second.loops]
+        return all(self.moves(first, second, loop) for loop in common)
 
     @legality
     def moves(self, first: Access, second: Access, loop: Loop) -> bool:
@@ -93,8 +99,7 @@ class SeparateUpdates:
     @legality
     def _meet_in_no_loop(self, one: Place, other: Place, depth: int) -> bool:
         first, second = self.accesses[one.store.access], self.accesses[other.store.access]
-        common = [loop for loop in first.loops[depth:] if loop in second.loops]
-        return all(self.moves(first, second, loop) for loop in common)
+        return self.is_same_common_iteration(first, second, depth)
 
     @legality
     def is_disjoint(self, first: Access, second: Access, depth: int) -> bool:

@@ -204,12 +204,12 @@ def added_by(store: Store) -> Expression | None:
 
 
 def slice_of(
-    place: Place, needed: frozenset[Symbol], branches: Sequence[Step], stored: frozenset[Tensor]
+    place: Place, needed: frozenset[Symbol], branches: Sequence[Step], changing: frozenset[int]
 ) -> Slice | None:
     """Return what computes the `needed` variables; None where something else than loops, branches and values does.
 
-    Of the branches on the way only the given ones are asked again. `stored` are the tensors that the nest changes: what
-    is read from them is kept where other loops of the nest run more often.
+    Of the branches on the way only the given ones are asked again. `changing` are the loads of elements that the nest
+    changes: what they read is kept where other loops of the nest run more often.
     """
     levels: list[Block] = []
     kept: list[Kept] = []
@@ -219,8 +219,8 @@ def slice_of(
     for depth in range(len(place.steps), -1, -1):
         around = place.steps[:depth]
         few = sum(isinstance(step.into, For) for step in around) < deepest
-        changing = stored if few else frozenset[Tensor]()
-        rising = {symbol for symbol in needed if _rises(symbol, before, around, changing)}
+        rises = changing if few else frozenset[int]()
+        rising = {symbol for symbol in needed if _rises(symbol, before, around, rises)}
         if rising:
             loops = tuple(step.into for step in around if isinstance(step.into, For))
             ordered = sorted(rising, key=lambda item: item.number)
@@ -229,7 +229,7 @@ def slice_of(
         if found is None or (rising and not depth):
             return None
         chosen, needed = found
-        if loads(chosen, stored):
+        if loads(chosen, changing):
             return None
         levels.append(chosen)
         if depth:
@@ -241,9 +241,15 @@ def slice_of(
     return Slice(tuple(reversed(levels)), tuple(kept))
 
 
-def loads(root: Node | Block, tensors: frozenset[Tensor]) -> bool:
-    """Whether elements of some tensors are read."""
-    return bool(effects(root).loads & tensors)
+def loads(root: Node | Block, numbers: frozenset[int]) -> bool:
+    """Whether one of some loads, given by number, is in a tree."""
+    return bool(numbers) and any(isinstance(node, Load) and node.access in numbers for node in walk(root))
+
+
+def loads_of(root: Node, tensors: frozenset[Tensor]) -> frozenset[int]:
+    """Return the numbers of the loads of some tensors in a tree."""
+    found = effects(root).loads & tensors
+    return frozenset(node.access for node in walk(root) if isinstance(node, Load) and node.tensor in found)
 
 
 def _after(symbol: Symbol, block: Block) -> Statement:
@@ -252,16 +258,16 @@ def _after(symbol: Symbol, block: Block) -> Statement:
     return block[last + 1]
 
 
-def _rises(symbol: Symbol, before: Block, around: Sequence[Step], stored: frozenset[Tensor]) -> bool:
+def _rises(symbol: Symbol, before: Block, around: Sequence[Step], changing: frozenset[int]) -> bool:
     """Whether a loop before a statement computes a variable, or it comes from an earlier iteration of the loop around.
 
-    Or from elements of tensors that are `stored`.
+    Or from elements that `changing` loads read.
     """
     found = _computed(before, frozenset({symbol}))
     if found is None:
         return True
     chosen, left = found
-    if any(isinstance(node, For) for node in statements(chosen)) or loads(chosen, stored):
+    if any(isinstance(node, For) for node in statements(chosen)) or loads(chosen, changing):
         return True
     return bool(around) and isinstance(loop := around[-1].into, For) and bool(left & assigned_symbols(loop.body))
 

@@ -29,7 +29,6 @@ from brickwork.analysis.meeting import meeting
 from brickwork.analysis.verdicts import Analysis, Bound
 from brickwork.ir import build
 from brickwork.ir.dtypes import BFLOAT16, FLOAT32, FLOAT64
-from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Assign,
     Block,
@@ -257,7 +256,7 @@ class ContractionPlanner(TilePlanner):
         found = find_contraction(body, *sides, band, TILED)
         if found is None or not all(self.accumulates(each, {found.symbol}) for each in found.sums):
             return None
-        if self.reads_for_rows(found):
+        if self.reads_for_rows(found, frozenset((*rows, *columns))):
             return None
         deep = [segments_of(around, heads, node, self.analysis) for node in found.sums if heads]
         own = next((each for each in deep if each is not None), own)
@@ -296,14 +295,15 @@ class ContractionPlanner(TilePlanner):
         return frozenset(found)
 
     @hazard
-    def reads_for_rows(self, found: Contraction) -> bool:
-        """Whether factors are computed from elements that are read before the sum.
+    def reads_for_rows(self, found: Contraction, sides: frozenset[Symbol]) -> bool:
+        """Whether factors are computed from elements that are read before the sum, at places that go with the `sides`.
 
         Threads find out what the rows of a tile say of a factor, rows that are not there included.
         """
         parts = [part for factor in found.factors for part in (factor.value, *factor.masks)]
         values = [item.value for item in computed_from(found.before, read_symbols(parts))]
-        return bool(effects(values).loads)
+        own = reached(found.before, sides)
+        return any(isinstance(node, Load) and read_symbols(node) & own for node in walk(values))
 
     @hazard
     def keeps_order(self, band: Sequence[For]) -> bool:

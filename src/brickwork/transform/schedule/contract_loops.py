@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from brickwork.analysis.contractions import is_monotone, may_sum
+from brickwork.analysis.contractions import accumulated, computed_from, is_monotone, may_sum
 from brickwork.analysis.scalars import NONE, live_before
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
@@ -40,20 +40,23 @@ def opened(body: Block, live: frozenset[Symbol] = NONE) -> Block:
         else: y[i, j] = 0.0                       else: y[i, j] = 0.0
 
     What stands before the sum runs in any case then: it reads nothing, and nothing else reads what it assigns, neither
-    what is `live` after the body nor another iteration. The condition is asked twice: nothing changes it in between.
+    what is `live` after the body nor another iteration. What the sum begins with may be read: it is added behind it,
+    in the branch. The condition is asked twice: nothing changes it in between.
     """
     place = next((place for place, item in enumerate(body) if effects(item).loops), len(body))
     match body[place:]:
         case (If(condition=condition, then=then, otherwise=otherwise) as found, *rest) if (
             len(body) == 1 or not may_sum(found)
         ) and all(isinstance(item, Assign) for item in body[:place]):
+            if effects(otherwise).loops and not effects(then).loops:
+                condition, then, otherwise = build.logical_not(condition), otherwise, then
             heads, inner = body[:place], opened(then)
         case _:
             return body
     place = next((place for place, item in enumerate(inner) if may_sum(item)), None)
     if place is None or effects(otherwise).loops:
         return body
-    before, total, after = inner[:place], inner[place], inner[place + 1 :]
+    before, total, after = _begun_late(inner[:place], inner[place], inner[place + 1 :])
     asked, first = effects(condition), effects((*before, total))
     if asked.reads & first.assigns or asked.loads & first.changes:
         return body
@@ -66,6 +69,22 @@ def opened(body: Block, live: frozenset[Symbol] = NONE) -> Block:
         either = replace(either, condition=build.logical_not(condition), then=otherwise, otherwise=())
     behind = (either,) if after or otherwise else ()
     return (*heads, *before, *_where(condition, (total,)), *behind, *rest)
+
+
+@legality
+def _begun_late(before: Block, total: Statement, after: Block) -> tuple[Block, Statement, Block]:
+    """Return a sum that begins with -0.0, if it began with what is read, and adds that behind it."""
+    found = accumulated(total)
+    begun = [item for item in before if found is not None and found.symbol in assigned_symbols(item)]
+    if found is None or len(begun) != 1 or not isinstance(begun[0], Assign) or not effects(begun[0].value).loads:
+        return before, total, after
+    late = computed_from(before, (found.symbol,))
+    rest = tuple(item for item in before if not any(item is each for each in late))
+    if live_before((*rest, total), NONE) & (assigned_symbols(late) - {found.symbol}):
+        return before, total, after
+    zero = replace(begun[0], value=build.constant(-0.0, found.symbol.dtype))
+    added = replace(begun[0], value=build.add(begun[0].value, build.read(found.symbol)))
+    return (*rest, zero), total, (*late[:-1], added, *after)
 
 
 @legality
