@@ -26,6 +26,45 @@ def launched(function, arguments, capability):
     return rig.gpu.launches, followed(program, [tuple(x.shape) for x in arguments]).launches
 
 
+def smoothed(x: torch.Tensor) -> torch.Tensor:
+    y = torch.empty_like(x)
+    for _ in range(3):
+        for i in range(x.shape[0]):
+            y[i] = x[i] / 2
+        for i in range(x.shape[0]):
+            x[i] = y[x.shape[0] - 1 - i]
+    return y
+
+
+def eliminated(x: torch.Tensor) -> torch.Tensor:
+    y = torch.empty_like(x)
+    for k in range(x.shape[0]):
+        for i in range(k + 1, x.shape[0]):
+            f = x[i, k] / x[k, k]
+            y[i, k] = f
+            for j in range(k + 1, x.shape[1]):
+                y[i, j] -= f * y[k, j]
+    return y
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes", "blocks", "threads"),
+    [
+        (smoothed, [(1000,)], 1, 1000 + 24),
+        (smoothed, [(8191,)], 1, 1024),
+        (smoothed, [(8192,)], 2, 1024),
+        (smoothed, [(1 << 15,)], 8, 1024),
+        (smoothed, [(65000,)], 8, 1024),
+        (eliminated, [(8, 8)], 1, 64),
+        (eliminated, [(200, 200)], 8, 1024),
+    ],
+)
+def test_blocks_of_a_cluster_share_the_loops_of_a_loop_in_order_out(function, shapes, blocks, threads):
+    found, said = launched(function, [torch.empty(shape) for shape in shapes], (9, 0))
+    assert [(each.grid[0], each.cluster[0], each.block[0]) for each in found] == [(blocks, blocks, threads)]
+    assert [(each.blocks, each.parts, each.threads) for each in said] == [(blocks, blocks, threads)]
+
+
 def tensors(*shapes):
     return [torch.empty(shape, dtype=torch.bfloat16) for shape in shapes]
 

@@ -256,7 +256,7 @@ def _emit_team(state: State, grid: Grid) -> None:
     writer = state.writer
     _declare(state, grid)
     team, row, rows = team_of_grid(state, grid)
-    number = block_number(state) if grid.tile is None else nest_number(state)
+    number = block_number(state) if grid.tile is None and grid.cluster == 1 else nest_number(state)
     first = writer.emit(f"mul i64 {number}, {rows}")
     inner = begin_step(state, grid, writer.emit(f"add i64 {first}, {row}"))
     _emit_iteration(replace(inner, team=team), grid)

@@ -74,7 +74,8 @@ class Team:
     `thread` is the number of this one and `size` that of all, as i64, `most` how many they are at most. `warp` is
     whether they are of one warp, as i1; then they are a power of two, `first` is the lane of the first one and `mask`
     has a bit for the lane of each, as i32. `alone` says that this code is run for an iteration of a THREAD loop, and so
-    not by all threads with the same values. `repeated` says that it may run again.
+    not by all threads with the same values. `repeated` says that it may run again. `blocks` are those of a cluster that
+    are one team, as i64.
     """
 
     thread: str
@@ -85,6 +86,7 @@ class Team:
     mask: str = "-1"
     alone: bool = False
     repeated: bool = False
+    blocks: str = "1"
 
 
 @dataclass(frozen=True, slots=True)

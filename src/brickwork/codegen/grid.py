@@ -33,6 +33,8 @@ TILE_BLOCKS = MOST_THREADS // UNROLLED_THREADS
 """Blocks with register tiles that a multiprocessor has room for: 128 registers for each thread."""
 LONE_THREADS = BLOCK_THREADS
 """The same of one that shares one loop out after the other, where there are few blocks: all that a block may have."""
+CLUSTER_STEPS = 4 * LONE_THREADS
+"""Steps of a shared loop for which a cluster has a block: fewer take a block less time than blocks take to meet."""
 MOST_BLOCKS = 2**31 - 1
 """Most blocks along x."""
 MOST_ROWS = 2**16 - 1
@@ -83,6 +85,11 @@ class Grid:
     def alone(self) -> bool:
         """Whether there is one block, whatever the sizes are."""
         return all(build.is_constant(loop.start, 0) and build.is_constant(loop.stop, 1) for loop in self.loops)
+
+    @property
+    def cluster(self) -> int:
+        """Blocks that share the loops of an iteration out at most: a cluster, where they are several."""
+        return self.loops[-1].across if self.form is Form.BLOCK and self.tile is None and self.loops[-1].across else 1
 
     @property
     def least_blocks(self) -> int:

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from brickwork.codegen.builder import FunctionWriter
 from brickwork.codegen.grid import (
+    CLUSTER_STEPS,
     MOST_BLOCKS,
     MOST_ROWS,
     MOST_THREADS,
@@ -74,9 +75,20 @@ def emit_launch_dimensions(scalar: Scalar, writer: FunctionWriter, kernel: Kerne
         return _of_tiles(scalar, writer, grid, grid.tile, total)
     else:
         blocks, block, teams = _teams(scalar, writer, kernel, total)
+        if grid.cluster > 1:
+            together = _cluster(writer, _longest(scalar, writer, kernel), grid.cluster)
+            x = writer.emit(f"trunc i64 {writer.emit(f'mul i64 {blocks}, {together}')} to i32")
+            return LaunchDimensions(x, "1", block, teams, together=writer.emit(f"trunc i64 {together} to i32"))
     x = writer.emit(f"call i64 @llvm.umin.i64(i64 {blocks}, i64 {MOST_BLOCKS})")
     y = _divided(writer, blocks, MOST_BLOCKS)
     return LaunchDimensions(writer.emit(f"trunc i64 {x} to i32"), writer.emit(f"trunc i64 {y} to i32"), block, teams)
+
+
+def _cluster(writer: FunctionWriter, steps: str, most: int) -> str:
+    """Return the blocks of a cluster that shares loops of so many steps out, as i64: a power of two."""
+    each = writer.emit(f"call i64 @llvm.umax.i64(i64 {writer.emit(f'udiv i64 {steps}, {CLUSTER_STEPS}')}, i64 1)")
+    each = writer.emit(f"call i64 @llvm.umin.i64(i64 {each}, i64 {most})")
+    return writer.emit(f"shl i64 1, {_power_below(writer, each)}")
 
 
 def _block(writer: FunctionWriter, total: str, most: int) -> str:
@@ -225,7 +237,7 @@ def shared_loops(kernel: Kernel) -> Iterator[SharedLoop]:
     """Yield the THREAD loops of a kernel.
 
     A block that runs alone, and joins results again and again, has fewer threads: joining them takes longer than a
-    few more iterations.
+    few more iterations. Where its warps take iterations, its threads are enough for what these share out, too.
     """
     grid = grid_of(kernel)
     lengths = lengths_in(kernel.body)
@@ -254,7 +266,10 @@ def _shared_loops(
                 # Least threads of each iteration.
                 nest = nest_of(statement)
                 length = _product(lengths.most(loop) or known.iterations(loop) for loop in nest)
-                yield SharedLoop(None if length is None else build.mul(length, build.integer(LEAST_TEAM)), 1)
+                least = build.integer(LEAST_TEAM)
+                for loop in _shared_loops(nest[-1].body, lengths, ranges, 1) if each > 1 else ():
+                    least = build.apply("maximum", least, build.integer(WARP) if loop.length is None else loop.length)
+                yield SharedLoop(None if length is None else build.mul(length, least), 1)
             case For(role=Role.THREAD):
                 several = each if again and statement.reductions else 1
                 nest = nest_of(statement)

@@ -1,7 +1,8 @@
 """Teams: the threads that run an iteration together, and how they wait for one another and join what each has.
 
-A team is a block, a warp, or a part of a warp: a power of two of threads that lie beside one another. Invariant: all
-threads of a team come to each of its barriers and exchanges; those of the other parts of a warp need not.
+A team is a cluster of blocks, a block, a warp, or a part of a warp: a power of two of threads that lie beside one
+another. Invariant: all threads of a team come to each of its barriers and exchanges; those of the other parts of a
+warp need not.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from brickwork.codegen.joins import Group, joined
 from brickwork.codegen.lane_values import scalar_type
 from brickwork.codegen.shuffles import active_lanes, lane_number, shuffled
 from brickwork.codegen.thread_iterations import register
+from brickwork.codegen.tile_cluster import cluster_barrier, part
 from brickwork.target.target import LEAST_TEAM, WARP
 
 _BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
@@ -35,7 +37,16 @@ def team_of_grid(state: State, grid: Grid) -> tuple[Team, str, str]:
     writer.learn(size, Known(LEAST_TEAM, grid.threads, LEAST_TEAM))
     warp = emit(f"icmp ule i64 {size}, {WARP}")
     first, mask = _lanes(state, size)
-    return Team(thread, size, warp, grid.threads, first, mask), row, rows
+    if state.target.cluster == 1 or grid.cluster == 1:
+        return Team(thread, size, warp, grid.threads, first, mask), row, rows
+    number, blocks = (emit(f"zext i32 {text} to i64") for text in part(state))
+    writer.learn(number, Known(0, grid.cluster - 1))
+    writer.learn(blocks, Known(1, grid.cluster))
+    thread = emit(f"add i64 {emit(f'mul i64 {number}, {size}')}, {thread}")
+    size, most = emit(f"mul i64 {blocks}, {size}"), grid.cluster * grid.threads
+    writer.learn(thread, Known(0, most - 1))
+    writer.learn(size, Known(LEAST_TEAM, most, LEAST_TEAM))
+    return Team(thread, size, warp, most, first, mask, blocks=blocks), row, rows
 
 
 def part_of_warp(state: State, team: Team, count: str) -> tuple[Team, Team]:
@@ -85,7 +96,16 @@ def barrier(state: State, team: Team) -> None:
     warp_barrier(state, team)
     writer.branch(after)
     writer.place(block)
-    block_barrier(state)
+    if team.blocks == "1":
+        block_barrier(state)
+    else:
+        several, single = writer.label("blocks"), writer.label("single")
+        writer.branch_if(writer.emit(f"icmp ugt i64 {team.blocks}, 1"), several, single)
+        writer.place(several)
+        cluster_barrier(state)
+        writer.branch(after)
+        writer.place(single)
+        block_barrier(state)
     writer.place(after)
 
 

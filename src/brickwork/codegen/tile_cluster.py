@@ -96,9 +96,14 @@ def meet(state: State) -> None:
     if state.target.cluster == 1:
         return
     with state.writer.when(state.writer.emit(f"icmp ugt i32 {part(state)[1]}, 1")):
-        for name in (_ARRIVE, _WAIT):
-            state.module.declare(name, "void", (), "convergent nocallback nounwind")
-            state.writer.effect(f"call void @{name}()")
+        cluster_barrier(state)
+
+
+def cluster_barrier(state: State) -> None:
+    """Wait for all threads of the cluster, and see what these stored."""
+    for name in (_ARRIVE, _WAIT):
+        state.module.declare(name, "void", (), "convergent nocallback nounwind")
+        state.writer.effect(f"call void @{name}()")
 
 
 def add_up(state: State, tile: Tile, address: str, count: int) -> None:

@@ -34,7 +34,7 @@ def _described(launches: Sequence[LaunchFigures]) -> str:
     parts = [f"{len(launches)} times"] if len(launches) > 1 else []
     threads = "1 thread" if first.threads == 1 else f"{first.threads} threads"
     parts.append(f"{first.blocks} block{'' if first.blocks == 1 else 's'} of {threads}")
-    parts += [f"{first.parts} of them add up a tile"] if first.parts > 1 else []
+    parts += [f"{first.parts} of them are a cluster"] if first.parts > 1 else []
     names = ", ".join(f"'{name}'" for name in first.atomic)
     parts += [f"updates of {names} are atomic"] if names else []
     return ", ".join(parts)

@@ -16,6 +16,7 @@ from math import prod
 from typing import TypeAlias
 
 from brickwork.codegen.grid import (
+    CLUSTER_STEPS,
     MOST_BLOCKS,
     MOST_ROWS,
     MOST_THREADS,
@@ -320,7 +321,8 @@ def _figures(known: _Known, kernel: Kernel) -> LaunchFigures:
             threads = _threads(known, kernel, steps)
             several = 1 << (max(steps // PROCESSORS, 1).bit_length() - 1)
             teams = min(max(threads * several, WARP), TEAM_THREADS) // threads if threads <= WARP else 1
-            return LaunchFigures(kernel.name, -(-steps // teams), threads * teams, *total, *what)
+            parts = 1 << (min(max(_longest(known, kernel) // CLUSTER_STEPS, 1), grid.cluster).bit_length() - 1)
+            return LaunchFigures(kernel.name, -(-steps // teams) * parts, threads * teams, *total, *what, parts)
 
 
 def _table(grid: Grid, rows: int, columns: int) -> int:
@@ -336,11 +338,7 @@ def _table(grid: Grid, rows: int, columns: int) -> int:
 
 def _threads(known: _Known, kernel: Kernel, total: int) -> int:
     """Return the threads that share one of `total` iterations out, as `codegen.geometry` has them."""
-    lengths = [
-        (None if loop.length is None else _value(known, loop.length), loop.step) for loop in shared_loops(kernel)
-    ]
-    steps = [UNKNOWN_STEPS if length is None else -(-int(length) // step) for length, step in lengths]
-    longest = max((1, *steps))
+    longest = _longest(known, kernel)
     share = BUSY_THREADS // max(total, 1)
     wanted = max(-(-longest // STEPS_EACH), min(share, longest), 1)
     most = max(min(share // 2, grid_of(kernel).threads), MOST_THREADS)
@@ -348,6 +346,14 @@ def _threads(known: _Known, kernel: Kernel, total: int) -> int:
     if longest <= WARP // 2:
         return 1 << (max(wanted, LEAST_TEAM) - 1).bit_length()
     return -(-wanted // WARP) * WARP
+
+
+def _longest(known: _Known, kernel: Kernel) -> int:
+    """Return the steps of the longest shared loop of a kernel."""
+    lengths = [
+        (None if loop.length is None else _value(known, loop.length), loop.step) for loop in shared_loops(kernel)
+    ]
+    return max((1, *(UNKNOWN_STEPS if length is None else -(-int(length) // step) for length, step in lengths)))
 
 
 def _length(known: _Known, loop: For) -> int | None:

@@ -65,6 +65,7 @@ def cuda_target(capability: tuple[int, int]) -> Target:
         access_bytes=16,
         matrix=_matrix(known),
         rounds_bfloat=known >= (8, 0),
+        meeting_ns=1000,
         cluster=MOST_PARTS if known >= (9, 0) else 1,
         shared_bytes=_SHARED_KIB.get(known, _LESS_SHARED_KIB) * 1024,
         static_shared_bytes=48 * 1024,

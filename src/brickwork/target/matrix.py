@@ -29,7 +29,7 @@ RASTER = 8
 LEAST_SIDE, LEAST_AREA, LEAST_TERMS = 8, 32 * 32, 32
 """Rows and columns, sums, and terms of a sum for which tiles are worth it."""
 MOST_PARTS = 8
-"""Blocks that add up a tile at most: all GPUs from capability 9.0 on have room for a cluster of eight."""
+"""Blocks of a cluster at most: all GPUs from capability 9.0 on have room for eight."""
 LEAST_STAGES = 4
 """Stages of a tile for each block that adds it up."""
 FEWEST_DIVIDED = 32

@@ -82,6 +82,8 @@ class Target:
     """The instructions of a grid's machine that multiply matrices: `mma`, `wgmma`, or none."""
     rounds_bfloat: bool = False
     """Whether an instruction of a grid's machine rounds to bfloat16, subnormal numbers included."""
+    meeting_ns: int = 0
+    """Nanoseconds that the blocks of a cluster wait for one another, and for what the others stored."""
     cluster: int = 1
     """Blocks of a grid, a power of two, that run at once and may read what the others have in shared memory."""
     shared_bytes: int = 0

@@ -1,5 +1,7 @@
 """Persistent blocks: a loop in order around small parallel ones is one launch, of one block that runs all its turns.
 
+Several blocks run them as a cluster where there is more to do, and no sum of all threads.
+
     for k in range(n):                       if n <= FEW: block: for k in range(n):
         for i in range(k): y[i] = ...   ->                    for i in threads(k): y[i] = ...
                                              else: for k in range(n): for i in parallel(k): y[i] = ...
@@ -40,12 +42,20 @@ from brickwork.ir.nodes import (
     Symbol,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, rewrite_statements, statements, unused_number, with_blocks
+from brickwork.ir.walk import (
+    assigned_symbols,
+    rewrite_loops,
+    rewrite_statements,
+    statements,
+    unused_number,
+    with_blocks,
+)
+from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.guard import conjunction
 from brickwork.transform.iteration_bounds import Ranges
-from brickwork.transform.schedule.lockstep import with_barriers
+from brickwork.transform.schedule.lockstep import may_run_in_lockstep, with_barriers
 from brickwork.transform.schedule.long_sums import LONG
 from brickwork.transform.schedule.planner import has_fixed_bounds
 from brickwork.transform.schedule.shared_loops import are_short
@@ -162,7 +172,7 @@ class _Finder:
     def loop(self, loop: For | While, after: Symbols, ranges: Ranges) -> Statement:
         """Return a loop in order; or what stands for its block, or chooses one of the two."""
         launches = any(isinstance(node, For) and node.index in self.launched for node in statements(loop))
-        sharing = _Sharing(self.analysis, launches, self.target)
+        sharing = _Sharing(self.analysis, launches, self.target, self.numbers)
         block = None
         if not isinstance(loop, For) or loop.index not in self.kernel.launched:
             with suppress(_RefusedError):
@@ -173,7 +183,7 @@ class _Finder:
             chosen = Assign(symbol=mark, value=build.integer(0), loc=loop.loc)
             if not launches:
                 return chosen
-            sharing.limit(sharing.iterations, sharing.few)
+            sharing.limit(sharing.iterations, sharing.most(block.across))
             condition, version = conjunction(sharing.conditions), block_version(loop)
             return If(condition=condition, then=(chosen,), otherwise=(loop,), version=version, loc=loop.loc)
         if not launches:
@@ -197,7 +207,9 @@ class _Finder:
         body = (*copies, *with_barriers(turns, self.numbers))
         index = Symbol("block", next(self.numbers), INT64)
         ends = build.integer(0), build.integer(1)
-        return For(index=index, start=ends[0], stop=ends[1], body=body, role=Role.BLOCK, loc=loop.loc)
+        # What several blocks have of a sum would be joined through memory.
+        blocks = 0 if self.target.cluster == 1 or _joins(body) else self.target.cluster
+        return For(index=index, start=ends[0], stop=ends[1], body=body, role=Role.BLOCK, across=blocks, loc=loop.loc)
 
     def is_given_outside(self, symbol: Symbol, loop: Statement) -> bool:
         """Whether something outside of a loop gives a variable its value."""
@@ -224,6 +236,7 @@ class _Sharing:
     analysis: Analysis
     launches: bool
     target: Target
+    numbers: Iterator[int]
     conditions: list[Expression] = field(default_factory=list[Expression])
     iterations: Expression = field(default_factory=lambda: build.integer(0))
     few: int = 0
@@ -285,13 +298,35 @@ class _Sharing:
             return alone
         if total is None or effects(loop).fails or effects(loop).rebinds:
             raise _RefusedError
-        self.bound(levels[-1].body, total, inside)
+        body = levels[-1].body
+        rows = NONE if verdict.reductions else self.rows(body)
+        if rows and (longest := _longest(body, inside, MANY)) is not None:
+            self.iterations = build.add(self.iterations, _times(total, longest, MANY))
+            body = with_barriers(rewrite_loops(body, rows, self.of_warp), self.numbers)
+        else:
+            rows = NONE
+            self.bound(body, total, inside)
         self.launch((few_terms if verdict.reductions else few_iterations)(self.target))
-        shared, body = loop, levels[-1].body
+        shared, role = loop, Role.WARP if rows else Role.THREAD
         for level in reversed(levels):
-            shared = replace(level, body=body, role=Role.THREAD, reductions=verdict.reductions)
+            shared = replace(level, body=body, role=role, reductions=verdict.reductions)
             body = (shared,)
         return shared
+
+    @legality
+    def rows(self, body: Block) -> Symbols:
+        """Return the loops that an iteration is made of, if the threads of a part of a warp may share these out."""
+        inside = [node for node in statements(body) if isinstance(node, For | While)]
+        found = [loop for loop in inside if isinstance(loop, For) and not effects(loop.body).loops]
+        alone = (not self.analysis.loops[loop.index].independent or are_short([loop]) for loop in found)
+        if any(isinstance(node, While) for node in inside) or any(alone):
+            return NONE
+        rows = frozenset(loop.index for loop in found)
+        return rows if may_run_in_lockstep(body, rows) else NONE
+
+    def of_warp(self, loop: For) -> Block:
+        """Return a loop that the threads of a warp share out."""
+        return (replace(loop, role=Role.THREAD, reductions=self.analysis.loops[loop.index].reductions),)
 
     def levels(self, loop: For) -> list[For]:
         """Return the perfectly nested loops, from an independent one inwards, that are one range of iterations."""
@@ -314,12 +349,20 @@ class _Sharing:
         """Note for how many iterations with this body a block is better."""
         if not effects(body).loops:
             self.iterations = build.add(self.iterations, total)
-        elif (longest := _longest(body, inside)) is None:
+        elif (longest := _longest(body, inside, LONGEST_INSIDE)) is None:
             self.limit(total, FEW_UNKNOWN)
         else:
             self.limit(longest, LONGEST_INSIDE)
             most = few_terms(self.target) // 2
             self.limit(_times(total, longest, most), most)
+
+    def most(self, blocks: int) -> int:
+        """Return the iterations of a turn that so many blocks, if they are several, are done with before launches.
+
+        In a block's time the blocks of a cluster meet for each launch, too.
+        """
+        launch, meeting = self.target.launch_ns, self.target.meeting_ns
+        return self.few if blocks < 2 else max(self.few, self.few * blocks * (launch - meeting) // launch)
 
     def limit(self, value: Expression, most: int) -> None:
         """Note that a number is to be no greater than another."""
@@ -343,16 +386,16 @@ def _total(levels: list[For], ranges: Ranges) -> tuple[Expression | None, Ranges
     return total, ranges
 
 
-def _longest(block: Block, ranges: Ranges) -> Expression | None:
-    """Return how many iterations a thread has in the loops of a block at most, if that is known."""
+def _longest(block: Block, ranges: Ranges, most: int) -> Expression | None:
+    """Return how many iterations a thread has in the loops of a block, or more than `most`, if that is known."""
     longest: Expression = build.integer(1)
     for statement in block:
         match statement:
             case If(then=then, otherwise=otherwise):
-                inside = _longest((*then, *otherwise), ranges)
+                inside = _longest((*then, *otherwise), ranges, most)
             case For(body=body):
-                times, inner = ranges.iterations(statement), _longest(body, ranges.inside(statement))
-                inside = None if times is None or inner is None else _times(times, inner, LONGEST_INSIDE)
+                times, inner = ranges.iterations(statement), _longest(body, ranges.inside(statement), most)
+                inside = None if times is None or inner is None else _times(times, inner, most)
             case While():
                 inside = None
             case _:
@@ -368,6 +411,21 @@ def _times(left: Expression, right: Expression, most: int) -> Expression:
     limit = build.integer(most + 1)
     left, right = (build.apply("minimum", side, limit) for side in (left, right))
     return build.mul(left, right)
+
+
+def _joins(block: Block) -> bool:
+    """Whether all threads that run a block join what each of them has: not those of a warp."""
+    for node in block:
+        match node:
+            case For(role=Role.THREAD, reductions=reductions) if reductions:
+                return True
+            case For(role=Role.SEQUENTIAL, body=body) if _joins(body):
+                return True
+            case While(prelude=first, body=second) | If(then=first, otherwise=second) if _joins((*first, *second)):
+                return True
+            case _:
+                pass
+    return False
 
 
 def _stores_alone(loop: For) -> bool:

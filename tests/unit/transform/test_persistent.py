@@ -1,6 +1,7 @@
 """Loops in order that one block of threads runs, in one launch."""
 
 import operator
+from dataclasses import replace
 
 import pytest
 import torch
@@ -19,9 +20,9 @@ from support.tensors import argument_type, to_memory, to_tensor
 GPU = cuda_target((9, 0))
 
 
-def outlined(function, *arguments):
+def outlined(function, *arguments, gpu=GPU):
     signature = Signature(tuple(map(argument_type, arguments)), device="cuda", narrow=True, aligned=True)
-    program, _ = schedule_program(lower(define(function), signature), GPU)
+    program, _ = schedule_program(lower(define(function), signature), gpu)
     verify_program(program)
     return program
 
@@ -196,9 +197,9 @@ def marked(x: torch.Tensor, reach: float) -> torch.Tensor:
     return keep
 
 
-def most_iterations(function):
-    """How many elements a block does its work for."""
-    (condition,) = conditions(outlined(function, matrix(9, 1)[:, 0].contiguous(), 0.2))
+def most_iterations(function, gpu=GPU):
+    """How many elements a block does its work for, or a cluster."""
+    (condition,) = conditions(outlined(function, matrix(9, 1)[:, 0].contiguous(), 0.2, gpu=gpu))
     return holding(condition, 1 << 20)
 
 
@@ -237,7 +238,7 @@ SCALAR = {
 def test_what_elements_decide_is_launched_in_any_case():
     each = persistent.few_iterations(GPU)
     assert each == GPU.launch_ns * GPU.block_threads // GPU.block_step_ns
-    assert most_iterations(marked) == each + 1
+    assert most_iterations(marked, replace(GPU, cluster=1)) == each + 1
     # It is two launches, of which one asks; half of the time there is nothing to do.
     assert most_iterations(suppressed) == 4 * each + 1
     assert_same(suppressed, matrix(40, 1)[:, 0].contiguous(), 0.2)
@@ -251,8 +252,67 @@ def stored_alone(x: torch.Tensor, first: torch.Tensor) -> None:
 
 
 def test_what_one_thread_does_after_a_launch_is_one():
-    (condition,) = conditions(outlined(stored_alone, torch.rand(9), torch.rand(1)))
+    (condition,) = conditions(outlined(stored_alone, torch.rand(9), torch.rand(1), gpu=replace(GPU, cluster=1)))
     assert holding(condition, 1 << 20) == 2 * persistent.few_iterations(GPU)
+
+
+def test_a_cluster_takes_as_many_iterations_as_its_blocks_do_while_these_need_not_meet():
+    launch = persistent.few_iterations(GPU)
+    assert most_iterations(marked) == GPU.cluster * launch * (GPU.launch_ns - GPU.meeting_ns) // GPU.launch_ns + 1
+    assert most_iterations(marked, replace(GPU, meeting_ns=GPU.launch_ns)) == launch + 1
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "several"),
+    [
+        (averaged, (torch.rand(9, 9), 3), True),
+        (solved, (torch.rand(9, 9), torch.rand(9)), False),
+        (settled, (torch.rand(9),), False),
+        (suppressed, (torch.rand(9), 0.2), False),
+    ],
+    ids=["stores", "sums", "sums that decide", "searches"],
+)
+def test_blocks_of_a_cluster_join_no_sums(function, arguments, several):
+    for kernel in blocks(outlined(function, *arguments)):
+        (loop,) = [node for node in statements(kernel) if isinstance(node, For) and node.role is Role.BLOCK]
+        assert loop.across == (GPU.cluster if several else 0)
+
+
+def eliminated(x: torch.Tensor, y: torch.Tensor) -> None:
+    for k in range(x.shape[0]):
+        for i in range(x.shape[0]):
+            if i != k:
+                f = x[i, k] / x[k, k]
+                for j in range(x.shape[1]):
+                    x[i, j] -= f * x[k, j]
+                for j in range(y.shape[1]):
+                    y[i, j] -= f * y[k, j]
+
+
+def counted(x: torch.Tensor, y: torch.Tensor) -> None:
+    """Each row is as long as an element says."""
+    for _ in range(3):
+        for i in range(x.shape[0]):
+            n = 0
+            while n < x.shape[1] and x[i, n] > 0:
+                x[i, n] -= 0.5
+                n += 1
+            for j in range(x.shape[1]):
+                y[i, j] += x[i, j] * n
+
+
+def roles(function, *arguments):
+    (kernel, *_) = blocks(outlined(function, *arguments))
+    return {node.role for node in statements(kernel) if isinstance(node, For)}
+
+
+def test_rows_of_loops_are_for_warps():
+    """What all threads of a warp read of a row, they have read before one of them writes it."""
+    arguments = torch.rand(6, 7) + 6 * torch.eye(6, 7), torch.rand(6, 3)
+    assert roles(eliminated, *arguments) == {Role.BLOCK, Role.SEQUENTIAL, Role.WARP, Role.THREAD}
+    assert_same(eliminated, *arguments)
+    assert Role.WARP not in roles(counted, *arguments[:1], torch.rand(6, 7))
+    assert_same(counted, *arguments[:1], torch.rand(6, 7))
 
 
 def test_nests_are_one_range_of_threads():

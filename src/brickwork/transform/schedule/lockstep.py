@@ -143,7 +143,7 @@ class _Placing:
     def statement(self, statement: Statement, read: Tensors) -> tuple[Block, Tensors]:
         """Return the same for a statement."""
         match statement:
-            case For(role=Role.THREAD):
+            case For(role=Role.THREAD | Role.WARP):
                 return self.written(statement, read)
             case Store(tensor=tensor) if not tensor.is_local:
                 return self.written(statement, read)
