@@ -117,6 +117,38 @@ def test_stages_of_rows_that_lie_apart(function):
     assert torch.equal(rig_of(function, x).call(x)[0], function(x))
 
 
+def in_chunks(x: torch.Tensor) -> torch.Tensor:
+    """Rows of one axis, of which the last is shorter."""
+    y = torch.empty_like(x)
+    n = (x.shape[0] + 63) // 64
+    for r in range(64):
+        s = x[0] * 0
+        for t in range(r * n, min(r * n + n, x.shape[0])):
+            s = max(s - 1, x[t])
+            y[t] = s
+    return y
+
+
+def running_sum_of_all(x: torch.Tensor) -> torch.Tensor:
+    """A recurrence without a loop around, which is cut into chunks."""
+    y = torch.empty_like(x)
+    s = x[0] * 0
+    for t in range(x.shape[0]):
+        s += x[t]
+        y[t] = s
+    return y
+
+
+@pytest.mark.parametrize(
+    ("function", "size"), [(in_chunks, 64 * 44), (in_chunks, 64 * 44 - 7), (running_sum_of_all, 5000)]
+)
+def test_stages_of_chunks(function, size):
+    x = values(1, size)[0]
+    rig = rig_of(function, x)
+    assert is_staged(rig)
+    assert torch.equal(rig.call(x)[0], function(x))
+
+
 def box(x: torch.Tensor) -> torch.Tensor:
     y = torch.empty(x.shape[0], 3, 3)
     for i in range(x.shape[0]):

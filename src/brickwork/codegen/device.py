@@ -40,6 +40,7 @@ from brickwork.ir.signature import ALIGNMENT, NARROW_EXTENT, NARROW_SIZE
 from brickwork.ir.walk import statements
 from brickwork.legality import legality
 from brickwork.target.target import Target
+from brickwork.transform.schedule.planner import trip_count
 
 _SIZE = Known(0, 2**48 - 1)
 """More elements than a memory has."""
@@ -219,7 +220,7 @@ def _slot(state: State, expression: Expression) -> str | None:
 def _emit_parallel(state: State, grid: Grid) -> None:
     _declare(state, grid)
     if grid.width == 1 and not grid.loops[-1].across:
-        innermost = grid.loops[-1]
+        innermost = next((loop for loop in reversed(grid.loops) if trip_count(loop) != 1), grid.loops[-1])
         state = replace(state, neighbours=varying_symbols(innermost), beside=innermost.index)
     if grid.table:
         with table_steps(state, grid) as inner:

@@ -2,6 +2,7 @@
 
     for i in parallel: out[i, 0] = a; out[i, 1] = b; out[i, 2] = c     a *record*: a box of elements for each thread
     for r in parallel: for t in order: y[r, t] = f(x[r, t])            *steps*: an element further in each iteration
+    for c in parallel: for t in range(c * n, c * n + n): y[t] = f(x[t])     the same
 
 Both are found only where every access of a tensor is made in any case and in one row, so that what a warp reads and
 stores for its threads is what they would. `staged_rows.py` has the code. Invariant: what is read lies between elements
@@ -18,6 +19,7 @@ from typing import TypeAlias
 
 from brickwork.analysis.slope import slope
 from brickwork.codegen.variables import Names, may_vary
+from brickwork.ir import build
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Apply,
@@ -35,7 +37,7 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
-from brickwork.ir.walk import EXPRESSIONS, assigned_symbols, children, walk
+from brickwork.ir.walk import EXPRESSIONS, assigned_symbols, children, substitute, walk
 from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 from brickwork.transform.register_lists import MOST
@@ -312,7 +314,7 @@ def steps(loop: For, neighbours: Names, bound: frozenset[Symbol], around: Sequen
 
     `around` are the indices that say which iteration a thread runs.
     """
-    if _may_end(loop.body) or any(may_vary(end, neighbours) for end in (loop.start, loop.stop)):
+    if _may_end(loop.body) or not _are_as_long(loop, neighbours):
         return []
     found = (_steps(accesses, loop, neighbours, around) for accesses in _accesses(loop.body, bound))
     return [item for item in found if item is not None]
@@ -333,7 +335,8 @@ def _steps(accesses: Sequence[_Access], loop: For, neighbours: Names, around: Se
         return None
     if any([*access.indices[:-1]] != row for access in accesses):
         return None
-    if not _lie_apart(row, last, neighbours, around):
+    first = substitute(last, {loop.index: loop.start}) if may_vary(loop.start, neighbours) else last
+    if not _lie_apart(row, first, neighbours, around):
         return None
     sums, step = [*map(sum_of_products, ends)], slope(last, loop.index)
     if any(_without_constant(total) != _without_constant(sums[0]) for total in sums):
@@ -348,6 +351,17 @@ def _steps(accesses: Sequence[_Access], loop: For, neighbours: Names, around: Se
     if not stores <= {newest}:
         return None
     return Steps(tensor, (*row,), ends[places.index(min(places))], step, beyond, newest in loads, bool(stores))
+
+
+def _are_as_long(loop: For, neighbours: Names) -> bool:
+    """Whether loops of neighbouring threads have as many iterations: in chunks of rows, for the most part."""
+    if not may_vary(loop.start, neighbours):
+        return not may_vary(loop.stop, neighbours)
+    ends: Sequence[Expression] = (loop.stop,)
+    if isinstance(loop.stop, Apply) and loop.stop.operator.name == "minimum":
+        ends = loop.stop.operands
+    lengths = (sum_of_products(build.sub(end, loop.start)) for end in ends)
+    return any(not any(may_vary(factor, neighbours) for factors in length for factor in factors) for length in lengths)
 
 
 def _lie_apart(row: Sequence[Expression], last: Expression, neighbours: Names, around: Sequence[Symbol]) -> bool:

@@ -555,6 +555,39 @@ def window(x: torch.Tensor, y: torch.Tensor) -> None:
         y[r] = s
 
 
+def chunks(x: torch.Tensor, y: torch.Tensor) -> None:
+    size = x.shape[0] // 64
+    for r in range(64):
+        s = 0.0
+        for t in range(r * size, min(r * size + size, x.shape[0])):
+            s = max(s - 1.0, x[t])
+        y[r] = s
+
+
+def chunks_of_other_lengths(x: torch.Tensor, y: torch.Tensor) -> None:
+    size = x.shape[0] // 64
+    for r in range(64):
+        s = 0.0
+        for t in range(r * size, min(2 * r * size, x.shape[0])):
+            s = max(s - 1.0, x[t])
+        y[r] = s
+
+
+def windows_from_there(x: torch.Tensor, y: torch.Tensor) -> None:
+    for r in range(64):
+        s = 0.0
+        for t in range(r, r + x.shape[0] - 64):
+            s = max(s - 1.0, x[t])
+        y[r] = s
+
+
+def test_chunks_of_rows():
+    """Chunks are as long as one another, and begin far apart."""
+    assert steps_of(chunks, torch.zeros(6400), torch.zeros(64)) == {("x", 1, 0, True, False)}
+    assert steps_of(chunks_of_other_lengths, torch.zeros(6400), torch.zeros(64)) == set()
+    assert steps_of(windows_from_there, torch.zeros(6400), torch.zeros(64)) == set()
+
+
 def test_rows_of_one_axis_and_windows():
     assert steps_of(flat, torch.zeros(6400), torch.zeros(64)) == {("x", 1, 0, True, False)}
     assert steps_of(window, torch.zeros(6400), torch.zeros(64)) == set()
