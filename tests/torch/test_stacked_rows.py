@@ -78,14 +78,36 @@ def several(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.stack(sums), torch.stack(rest)
 
 
+def gated(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    rows, w = [], torch.linspace(-1, 1, 18).view(6, 3)
+    h = x[0]
+    for row in x:
+        update, new = (w @ row + w @ h).chunk(2)
+        h = update.sigmoid() * h + torch.cat([new[1:], new[:1]]).tanh()
+        rows.append(h)
+    return torch.stack(rows), h.clone()
+
+
+def filtered(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    means, spread = [], torch.zeros(4, 3, 3)
+    matrix = 0.5 * torch.eye(3)
+    mean, cov = x[0], torch.eye(3)
+    for t in range(x.shape[0]):
+        cov = matrix @ cov @ matrix.T + torch.outer(x[t], x[t])
+        mean = matrix @ mean + x[t] / cov[0, 0]
+        means.append(mean)
+        spread[t] = cov
+    return torch.stack(means), spread
+
+
 def made(function):
     return bw.op(f"stacked_rows::{function.__name__}")(function)
 
 
-FULL = [doubled, backwards, begun, comprehended, joined, recurrent, several]
+FULL = [doubled, backwards, begun, comprehended, joined, recurrent, several, gated]
 
 
-@pytest.mark.parametrize("function", [*FULL, chosen, some])
+@pytest.mark.parametrize("function", [*FULL, filtered, chosen, some])
 def test_is_compiled_and_agrees_with_python(function):
     operator = made(function)
     with warnings.catch_warnings():
@@ -113,10 +135,11 @@ def test_is_an_operator(function):
 
 @pytest.mark.parametrize("function", [begun, recurrent, some])
 def test_has_a_gradient(function):
-    given = [PICTURE.clone().requires_grad_() for _ in range(2)]
-    for each, run in zip(given, (made(function), function), strict=True):
+    given = [PICTURE.clone().requires_grad_() for _ in range(3)]
+    compiled = torch.compile(made(function), backend="aot_eager", fullgraph=True)
+    for each, run in zip(given, (made(function), compiled, function), strict=True):
         (run(each) ** 2).sum().backward()
-    torch.testing.assert_close(given[0].grad, given[1].grad)
+    torch.testing.assert_close([each.grad for each in given[:2]], [given[2].grad] * 2)
 
 
 def test_a_list_without_rows_cannot_be_stacked():
@@ -143,6 +166,17 @@ def changed_by_name(x: torch.Tensor) -> torch.Tensor:
     return torch.stack(rows)
 
 
+def changed_by_another_name(x: torch.Tensor) -> torch.Tensor:
+    row = torch.zeros(3)
+    one, other = row, row
+    rows = []
+    for i in range(x.shape[0]):
+        rows.append(one)
+        for j in range(3):
+            other[j] = x[i, j]
+    return torch.stack(rows)
+
+
 def read_elsewhere(x: torch.Tensor) -> torch.Tensor:
     rows = []
     for i in range(x.shape[0]):
@@ -151,7 +185,7 @@ def read_elsewhere(x: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.filterwarnings("ignore::brickwork.BrickworkWarning")
-@pytest.mark.parametrize("function", [changed_after, changed_by_name, read_elsewhere])
+@pytest.mark.parametrize("function", [changed_after, changed_by_name, changed_by_another_name, read_elsewhere])
 def test_python_keeps_lists_whose_rows_change_or_are_read(function):
     torch.testing.assert_close(made(function)(PICTURE.clone()), function(PICTURE.clone()))
 
@@ -337,3 +371,19 @@ def pieces(x: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize("function", [twice, both, emptied, copied_into, written_out, of_lengths, pieces])
 def test_python_keeps_lists_that_are_more_than_filled_and_joined(function):
     torch.testing.assert_close(made(function)(PICTURE.clone()), function(PICTURE.clone()))
+
+
+def begun_with(x: torch.Tensor, start: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    rows, state = [], start
+    for row in x:
+        state = 0.5 * state + row
+        rows.append(state)
+    return torch.stack([*rows, state]), state
+
+
+def test_a_state_that_begins_as_an_argument_is_copied_when_it_is_returned():
+    operator = made(begun_with)
+    found = operator(PICTURE, STATE)
+    torch.testing.assert_close(found, begun_with(PICTURE, STATE))
+    operator(PICTURE[:0], STATE)[1].zero_()
+    assert STATE.any()

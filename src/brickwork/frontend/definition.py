@@ -31,7 +31,7 @@ from brickwork.frontend.environment import (
     resolve,
     torch_dtype,
 )
-from brickwork.frontend.exchanged_results import with_copies_returned
+from brickwork.frontend.exchanged_results import with_begun_copied, with_copies_returned
 from brickwork.frontend.inner_functions import with_inner
 from brickwork.frontend.kept_lists import kept_rows, leaves_lists, with_lists_kept
 from brickwork.frontend.lift import Split, Splitter
@@ -156,7 +156,7 @@ def define(function: Callable[..., object], kinds: Kinds = (), *, keeps: bool = 
     in_python: tuple[Diagnostic, ...] = ()
     if reason:
         make = partial(PythonSplitter, tensors=tensors, lists=lists, helpers=helpers, reason=reason, values=values)
-        splitter, split = _python_split(with_functions_where(plain, make), make, keeps=keeps)
+        splitter, split = _python_split(with_begun_copied(plain), make, keeps=keeps)
         source, (helpers, values, _) = splitter.source, find_helpers(splitter.source)
         flow = follow(source, helpers, split.lifted)
         mutated = flow.mutated & (tensors | lists)
@@ -204,11 +204,11 @@ def _python_split(
     """Return the split where the host part needs Python: with its lists as tensors, unless Python uses them, too."""
     kept = with_lists_kept(source) if keeps else None
     if kept is not None:
-        found = splitter(kept)
+        found = splitter(with_functions_where(kept, splitter))
         split = found.split()
         if leaves_lists(split, found.kept):
             return found, split
-    found = splitter(source)
+    found = splitter(with_functions_where(source, splitter))
     return found, found.split()
 
 

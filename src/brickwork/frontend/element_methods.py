@@ -143,6 +143,10 @@ def _may_be_of_row(node: ast.AST) -> bool:
             return False
 
 
+def _is_made_row(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in made_row_forms.NAMES
+
+
 def _has_name(node: ast.expr) -> TypeGuard[ast.Attribute]:
     return isinstance(node, ast.Attribute)
 
@@ -398,7 +402,8 @@ class _Calls(_RowCalls):
             return ast.Call(ast.Name(COPY, ast.Load()), [owner], [])
         if name == "norm" and self._is_part(owner) and (axis := _axis_of_norm(node.args, node.keywords)) is not None:
             return _norm(owner, axis)
-        if not is_pointwise(f"torch.{name}") or not self.splitter.is_of_elements(owner):
+        is_known = self._is_part(owner) or self.splitter.is_of_elements(owner) or _is_made_row(owner)
+        if not is_pointwise(f"torch.{name}") or not is_known:
             return None
         return ast.Call(
             ast.Attribute(ast.Name("torch", ast.Load()), name, ast.Load()), [owner, *node.args], node.keywords

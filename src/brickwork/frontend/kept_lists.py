@@ -21,7 +21,9 @@ from brickwork.frontend.list_forms import is_bounded, made_lists
 from brickwork.frontend.lowering_state import State, describe
 from brickwork.frontend.made_row_forms import is_number, is_of_host
 from brickwork.frontend.plain_loops import emit_loop
+from brickwork.frontend.row_forms import parameters_of
 from brickwork.frontend.rules import BUILTINS, error
+from brickwork.frontend.shared_names import side_by_side
 from brickwork.frontend.source import SourceFunction
 from brickwork.frontend.syntax import all_nodes
 from brickwork.frontend.typing import Grown, Items, Operand, Value, View, numbers_of
@@ -44,7 +46,7 @@ def with_lists_kept(source: SourceFunction) -> SourceFunction | None:
     if not any(_is_made_of_items(source, item) for item in calls):
         return None
     node = copy.deepcopy(source.node)
-    node.body = [*_spread(source, node)]
+    node.body = _begun_late([*_spread(source, node)])
     keeper = _Keeper(source, node)
     node.body = [made for item in node.body for made in keeper.taken(item)]
     if not keeper.found:
@@ -134,10 +136,18 @@ def _spread(source: SourceFunction, node: ast.FunctionDef) -> Iterator[ast.stmt]
     stores = [item.id for item in all_nodes(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)]
     for statement in node.body:
         match statement:
-            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=[*values])) if all(
-                isinstance(item, ast.List) and not item.elts for item in values
+            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)) if _begins_lists(
+                names, values
             ):
-                yield from (_placed(ast.Assign([name], item), item) for name, item in zip(names, values, strict=False))
+                pairs = [*zip(names, values, strict=True)]
+                yield from (_placed(ast.Assign([name], item), item) for name, item in pairs if _is_empty(item))
+                left = [pair for pair in pairs if not _is_empty(pair[1])]
+                given = (
+                    ast.Tuple([name for name, _ in left], ast.Store()),
+                    ast.Tuple([item for _, item in left], ast.Load()),
+                )
+                target, value = left[0] if len(left) == 1 else given
+                yield from [_placed(ast.Assign([target], value), statement.value)] if left else []
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.ListComp() as made) if (
                 name in wanted and stores.count(name) == 1 and _is_alone(node, made)
             ):
@@ -156,6 +166,31 @@ def _spread(source: SourceFunction, node: ast.FunctionDef) -> Iterator[ast.stmt]
                 yield from (_placed(ast.Expr(ast.Call(_append(name), [item], [])), item) for item in items)
             case _:
                 yield statement
+
+
+def _begins_lists(names: list[ast.expr], values: list[ast.expr]) -> bool:
+    """Return whether an assignment of several names makes empty lists, by names that the others do not read."""
+    begun = [name for name, value in zip(names, values, strict=False) if _is_empty(value)]
+    return len(names) == len(values) and bool(begun) and {*_names_in(*values)}.isdisjoint(_names_in(*begun))
+
+
+def _is_empty(node: ast.expr) -> bool:
+    return isinstance(node, ast.List) and not node.elts
+
+
+def _begun_late(body: list[ast.stmt]) -> list[ast.stmt]:
+    """Return statements where each empty list begins right before what mentions it first: one kernel has both then."""
+    found: list[ast.stmt] = []
+    waiting: dict[str, ast.stmt] = {}
+    for node in body:
+        begun = [waiting.pop(name) for name in [*waiting] if name in {*_names_in(node)}]
+        found += begun
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.List(elts=[])):
+                waiting[name] = node
+            case _:
+                found.append(node)
+    return [*found, *waiting.values()]
 
 
 def _append(name: str) -> ast.expr:
@@ -242,9 +277,7 @@ def _is_full(whole: ast.FunctionDef, body: list[ast.stmt], name: str) -> bool:
     sure = [*body]
     for node in body:
         match node:
-            case ast.For(iter=ast.Call(func=ast.Name(id="range"), args=given), orelse=[]) if all(
-                is_of_host(item, frozenset(varying)) for item in given
-            ):
+            case ast.For(iter=head, orelse=[]) if _turns(whole, head, frozenset(varying)) is not None:
                 ends = (ast.Break, ast.Continue, ast.Return, ast.Raise)
                 sure += [] if any(isinstance(item, ends) for item in ast.walk(node)) else node.body
             case _:
@@ -255,16 +288,32 @@ def _is_full(whole: ast.FunctionDef, body: list[ast.stmt], name: str) -> bool:
 
 
 @legality
+def _turns(whole: ast.FunctionDef, head: ast.expr, varying: frozenset[str]) -> ast.expr | None:
+    """Return what is as long as a loop with this head runs: a range of the host's, or a parameter; None of others."""
+    match head:
+        case ast.Call(func=ast.Name(id="range"), args=given, keywords=[]):
+            return head if all(is_of_host(item, varying) for item in given) else None
+        case ast.Call(func=ast.Name(id="enumerate"), args=[inner, *_]):
+            return _turns(whole, inner, varying)
+        case ast.Name(id=name):
+            return head if name in parameters_of(whole) and name not in varying else None
+        case _:
+            return None
+
+
+@legality
 def _known_count(whole: ast.FunctionDef, name: str) -> ast.expr | None:
     """Return how many items a list has, from what the host knows; None where branches or loops decide that."""
     stores = {item.id for item in ast.walk(whole) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)}
     terms: list[str] = []
     for node in whole.body:
         match node:
-            case ast.For(iter=ast.Call(func=ast.Name(id="range"), args=given, keywords=[]), orelse=[]) if all(
-                is_of_host(item, frozenset(stores)) and stores.isdisjoint(_names_in(item)) for item in given
-            ) and not any(isinstance(item, ast.Break | ast.Continue | ast.Return) for item in ast.walk(node)):
-                added, turns = _added(node.body, name), f" * len({ast.unparse(node.iter)})"
+            case ast.For(iter=head, orelse=[]) if (
+                (over := _turns(whole, head, frozenset(stores))) is not None
+                and stores.isdisjoint(_names_in(over))
+                and not any(isinstance(item, ast.Break | ast.Continue | ast.Return) for item in ast.walk(node))
+            ):
+                added, turns = _added(node.body, name), f" * len({ast.unparse(over)})"
             case _:
                 added, turns = _added([node], name), ""
         if added is None:
@@ -329,8 +378,16 @@ def _holds_stored(whole: ast.FunctionDef, name: str) -> bool:
     nodes = [*ast.walk(whole)]
     calls = [item for item in nodes if isinstance(item, ast.Call)]
     shared = {part for item in calls if _adds(item, name) for part in _shown(item.args[0])}
-    assigns = [(item.targets, item.value) for item in nodes if isinstance(item, ast.Assign)]
-    pairs = [({*_names_in(*targets)}, {*_shown(value)}) for targets, value in assigns]
+    lists = made_lists(whole, {}, frozenset())
+    assigns = [(target, item.value) for item in nodes if isinstance(item, ast.Assign) for target in item.targets]
+    shares = [pair for target, value in assigns for pair in side_by_side(target, value)]
+    # What is stored into a tensor is copied; a list has the tensor itself.
+    copies = [isinstance(target, ast.Subscript) and lists.isdisjoint(_names_in(target.value)) for target, _ in shares]
+    pairs = [
+        ({*_names_in(target)}, {*_shown(value)})
+        for (target, value), is_copy in zip(shares, copies, strict=True)
+        if not is_copy
+    ]
     for _ in pairs:
         shared |= {part for pair in pairs for part in set[str]().union(*pair) if pair[0] & shared or pair[1] & shared}
     stored = {

@@ -210,7 +210,7 @@ class Splitter:
                     return True
         return False
 
-    def _runs_over_tensors(self, node: ast.comprehension) -> bool:
+    def _runs_over_tensors(self, node: ast.comprehension | ast.For) -> bool:
         found = sources(node.target, node.iter, self.source.captured, self.local)
         return any(root(item) in self.tensors for _, item in found)
 

@@ -66,7 +66,11 @@ class PythonSplitter(Splitter):
         super().__init__(source, tensors, lists, values=values, inside=inside)
         self._inside = inside
         loops = [loop for loop in ast.walk(source.node) if isinstance(loop, ast.For | ast.While)]
-        self._looped = {id(item) for loop in loops for item in ast.walk(loop)}
+        looped = [item for loop in loops for item in ast.walk(loop)]
+        self._looped = {id(item) for item in looped}
+        self._made_in_loops = {
+            item.id for item in looped if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)
+        }
         self._parameters = frozenset(self.tensors | self.lists)
         self._helpers = helpers
         self._reason = reason
@@ -141,13 +145,16 @@ class PythonSplitter(Splitter):
                 return False
             case ast.Assign() if is_element_read(node.value) or self._gives_rows(node.value):
                 return False
+            case ast.Assign(value=ast.Call(func=function)) if self._is_function_of_rows(function):
+                return False
             case ast.Assign() | ast.AnnAssign() | ast.AugAssign() if self._names_row(node):
                 return False
             case ast.Assign() | ast.AugAssign() if self._indexes_by_tensor(node):
                 return False
             case ast.Assign() | ast.AnnAssign():
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                places = [item for item in targets if not isinstance(item, ast.Name)]
+                parts = [part for item in targets for part in getattr(item, "elts", [item])]
+                places = [item for item in parts if not isinstance(item, ast.Name)]
                 return node.value is not None and any(self.touches_elements(item) for item in (node.value, *places))
             case ast.While() | ast.If() | ast.Expr() | ast.Assert() | ast.AugAssign():
                 return self.touches_elements(node)
@@ -188,6 +195,9 @@ class PythonSplitter(Splitter):
         inner = [source for item, source in self._helpers.items() if item in found and item not in OF_ROWS]
         names = (item.id for source in inner for item in ast.walk(source.node) if isinstance(item, ast.Name))
         return any(name.endswith(" of") for name in names)
+
+    def _is_function_of_rows(self, node: ast.expr) -> bool:
+        return helper(resolve(node, self.source.captured, self.local)) in OF_ROWS
 
     def _indexes_by_tensor(self, node: ast.stmt) -> bool:
         """Return whether a statement has `x[mask]` in it, which is torch's indexing of many elements at once."""
@@ -237,9 +247,8 @@ class PythonSplitter(Splitter):
             return False
         name = intrinsic(found)
         part = any(isinstance(item, ast.Subscript) for item in node.args)
-        whole = not part and any(
-            isinstance(item, ast.Name) and item.id in self.tensors - self.rows for item in node.args
-        )
+        known = self.tensors - self.rows - self._made_in_loops
+        whole = not part and any(isinstance(item, ast.Name) and item.id in known for item in node.args)
         inside = self._inside or (id(node) in self._looped and not whole)
         if name is not None:
             makes = name.removeprefix("brickwork.") in MADE_ROWS and not (self._inside or id(node) in self._looped)
@@ -371,7 +380,7 @@ class PythonSplitter(Splitter):
             inner = [*self.in_python(node.body), *self.in_python(node.orelse)]
             if isinstance(node, ast.For) and not inner:
                 heads, left = frozenset(_names(node.target)), [*self._left(node.body)]
-                is_counted = any(
+                is_counted = self._runs_over_tensors(node) or any(
                     self._counts(item, heads) or (isinstance(item, ast.expr) and self.is_allocation(item))
                     for each in left
                     for item in ast.walk(each)

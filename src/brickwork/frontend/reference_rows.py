@@ -216,7 +216,7 @@ def _spread(row: RowValue, sizes: Sequence[int]) -> Iterator[Any]:
         if other not in {size, 1}:
             raise RuntimeError(
                 f"The expanded size of the tensor ({size}) must match the existing size ({other}) at non-singleton"
-                f" dimension {axis}"
+                f" dimension {axis}; index a size of 1, `s[0]`, where only the call shows that it is 1"
             )
     if row.sizes == tuple(sizes[len(sizes) - len(row.sizes) :]):
         return itertools.cycle(row.items) if row.items else iter(())

@@ -72,6 +72,9 @@ def wrong_results(
             yield refusal(message, node.value or node, advice)
         if count and wanted is not None and count != wanted:
             yield _miscounted(source, node, count)
+        for nested in (item for item in result_expressions(node) if isinstance(item, ast.Tuple | ast.List)):
+            parts = ", ".join(map(ast.unparse, (part for item in result_expressions(node) for part in _parts(item))))
+            yield refusal("a tuple is one of the results", nested, f"return tensors one by one: `return {parts}`")
         names = [item.id if isinstance(item, ast.Name) else "" for item in result_expressions(node)]
         for place, (name, item) in enumerate(zip(names, result_expressions(node), strict=True)):
             if name in arguments:
@@ -79,6 +82,10 @@ def wrong_results(
                 yield refusal(f"`{name}` is an argument and cannot be returned", item, advice)
             elif name in tensors and name in names[:place]:
                 yield _repeated(source, item)
+
+
+def _parts(node: ast.expr) -> Sequence[ast.expr]:
+    return node.elts if isinstance(node, ast.Tuple | ast.List) else [node]
 
 
 def check_results(source: SourceFunction, results: Sequence[object], count: int) -> None:

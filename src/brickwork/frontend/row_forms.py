@@ -13,7 +13,7 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from brickwork.frontend.environment import MADE_ROWS, helper, intrinsic, resolve
-from brickwork.frontend.loop_heads import PARTS, head_name
+from brickwork.frontend.loop_heads import PARTS, head_name, sources
 from brickwork.frontend.rules import REDUCTIONS
 from brickwork.frontend.syntax import all_nodes
 from brickwork.language import vectors
@@ -78,15 +78,21 @@ def computed_rows(
     local: frozenset[str],
     given: frozenset[str] = frozenset(),
 ) -> frozenset[str]:
-    """Return the names that may stand for rows that were computed: `d` after `d = x[i] - y`, and those `given`."""
+    """Return the names that may stand for rows: `d` after `d = x[i] - y`, in heads of loops, and those `given`."""
     found: set[str] = {*given}
+    pairs: list[tuple[str, list[ast.expr]]] = []
     for node in all_nodes(function):
+        if isinstance(node, ast.For):
+            found |= {_name(target) for target, _ in sources(node.target, node.iter, captured, local)} - {""}
         for name, value in _assigned(node) if isinstance(node, ast.Assign) else ():
             parts = [] if isinstance(value, ast.Subscript | ast.Name) else [*_operands(value, captured, local)]
             parts += [each for item in parts if isinstance(item, ast.Call) for each in _given(item, captured, local)]
             made = any(isinstance(item, ast.Call) and _name(item.func) in MADE for item in parts)
-            rows = any(isinstance(item, ast.Subscript) or _name(item) in found for item in parts)
-            found |= {name} if made or rows else set()
+            if made or any(isinstance(item, ast.Subscript) for item in parts):
+                found.add(name)
+            pairs.append((name, parts))
+    while more := {name for name, parts in pairs if any(_name(item) in found for item in parts)} - found:
+        found |= more
     return frozenset(found)
 
 

@@ -293,7 +293,7 @@ def _same_sizes(state: State, wanted: Sequence[Expression], given: Sequence[Expr
         if size_of != other and not _is_one(other):
             message = (
                 "The expanded size of the tensor ({0}) must match the existing size ({1}) at non-singleton"
-                f" dimension {axis}"
+                f" dimension {axis}; index a size of 1, `s[0]`, where only the call shows that it is 1"
             )
             same = apply("eq", size_of, other, loc=loc)
             state.check(same, FailureKind.RUNTIME, message, (size_of, other), loc)

@@ -20,7 +20,9 @@ def taken(items: Any, count: Any, dtype: Any = None) -> Any:
         return items
     number = count.item() if hasattr(count, "item") else count
     if not isinstance(number, int):  # a graph is traced, which knows no more than that there is a number
-        return items.new_empty((number, *items.shape[1:]), dtype=dtype)
+        places = items.new_ones((number,), dtype=count.dtype).cumsum(0) - 1
+        found = items.index_select(0, places)  # the size of what `narrow` gives is a minimum there
+        return found if dtype is None else found.to(dtype)
     found = items.narrow(0, 0, number)
     return found.clone() if dtype is None else found.to(dtype, copy=True)
 
