@@ -133,6 +133,10 @@ class Phrases:
             case _:
                 return self.element()
 
+    def real(self, number: str) -> str:
+        """Return a number as a float, where that is to meet elements in one type: Python has no int that is -0."""
+        return number if self.integers or "[" in number else f"({number} + 0.0)"
+
     def number(self, depth: int = 2) -> str:
         """Return an expression."""
         if depth == 0 or self.scope.chance(0.15):
@@ -151,7 +155,8 @@ class Phrases:
             case "extreme":
                 return f"{pick(('min', 'max'))}({left}, {right})"
             case "if":
-                return f"({left} if {self.test(depth - 1)} else {right})"
+                test = self.test(depth - 1)
+                return f"({self.real(left)} if {test} else {self.real(right)})"
             case "call":
                 return self.call(left, right)
             case "modulo":

@@ -60,14 +60,18 @@ def _functions(writer: Writer, source: Array, target: Array) -> None:
     outer, size = over(writer, source.sizes[0]), source.sizes[1]
     row, name = f"{source.name}[{outer.text}]", f"w{next(writer.numbers)}"
     start = (row, f"{row} % 5", f"{row} % 3 {pick('+-')} {outer.text}", f"{row}[1:] - {row}[:-1]")
-    writer.line(f"{name} = {pick(start)}")
+    first = pick(start)
+    alike = f"{row}[1:]" if first == start[-1] else row
+    writer.line(f"{name} = {first}")
     for _ in range(pick((0, 1, 1, 2))):
         before, name = name, name if chance(0.2) else f"w{next(writer.numbers)}"
         writer.line(f"{name} = {pick((*ROUGH, *FORMULAS) if rough else FORMULAS).format(before)}")
     if made := chance(0.4):
         before, name = name, f"w{next(writer.numbers)}"
-        writer.line(f"{name} = {pick(MADE).format(before, pick(('1', '2', 'min(2, n)')), pick('01'))}")
-    _bind_again(writer, name, row, outer)
+        form = pick(MADE)
+        alike = name if "topk" in form else alike
+        writer.line(f"{name} = {form.format(before, pick(('1', '2', 'min(2, n)')), pick('01'))}")
+    _bind_again(writer, name, alike, outer)
     forms = SUMS if made else (*ROUGH_NUMBERS, *NUMBERS, *SUMS) if rough else (*NUMBERS, *SUMS)
     for _ in range(pick((0, 1, 2))):
         writer.line(f"if len({name}) > {pick(('0', '0', '1'))}:")
@@ -80,7 +84,7 @@ def _functions(writer: Writer, source: Array, target: Array) -> None:
 
 
 def _bind_again(writer: Writer, name: str, row: str, outer: Whole) -> None:
-    """Bind a row's name to other rows, in a loop or in a branch."""
+    """Bind a row's name to other rows of its length, such as `row`, in a loop or in a branch."""
     pick = writer.scope.pick
     match pick(("loop", "branch", *["no"] * 8)):
         case "loop":
