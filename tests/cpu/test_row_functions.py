@@ -123,8 +123,21 @@ def by_helpers(x: torch.Tensor) -> torch.Tensor:
     return out
 
 
+def extremes(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty(x.shape[0], 7)
+    for i in range(x.shape[0]):
+        out[i, 0] = x[i].max()
+        out[i, 1] = torch.min(x[i])
+        out[i, 2] = x[i, 1:].amax() + x[i, 2:].amin(0)
+        out[i, 3] = x[i:, 1:3].max()
+        out[i, 4] = x[:, -2:].amin(1).sum()
+        out[i, 5] = (x[i] * 2).min()
+        out[i, 6] = max(x[i, 0], x[i, 1])
+    return out
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("function", [powers, spread, places, scans, in_order, masks, by_helpers])
+@pytest.mark.parametrize("function", [extremes, powers, spread, places, scans, in_order, masks, by_helpers])
 def test_agree(function: Callable[..., Any], dtype: torch.dtype) -> None:
     name = f"{function.__name__}_{dtype}".replace("torch.", "")
     given = copy.copy(X.to(dtype))
@@ -132,10 +145,11 @@ def test_agree(function: Callable[..., Any], dtype: torch.dtype) -> None:
     agree(function, given.T, name=f"strided_{name}")
 
 
-@pytest.mark.parametrize("function", [powers, spread, places, scans, in_order])
+@pytest.mark.parametrize("function", [extremes, powers, spread, places, scans, in_order])
 def test_numbers_that_are_none_and_infinite_ones_are_as_for_torch(function: Callable[..., Any]) -> None:
     op = bw.op(f"bwrowfunctions::hard_{function.__name__}")(function)
     torch.testing.assert_close(op(HARD), function(HARD), equal_nan=True)
+    torch.testing.assert_close(op.python(HARD), function(HARD), equal_nan=True)
 
 
 def test_rows_of_each_length_are_sorted_as_by_torch() -> None:

@@ -247,7 +247,7 @@ class State:
     values: Values
     inline: Callable[[State, SourceFunction, Arguments, Frame], Operand | None]
     assign_target: Callable[[State, Frame, ast.expr, Operand, Location], None]
-    reduce: Callable[[State, Frame, ast.Call, str], Operand]
+    reduce: Callable[..., Operand]
     make_list: Callable[[State, Frame, ast.expr, str], Operand]
     extend: Callable[[State, Frame, Grown, ast.expr], None]
     slice_list: Callable[[State, Frame, Grown | View | Items, ast.Subscript], Operand]

@@ -7,6 +7,7 @@ check, unless it has a `default`.
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Sequence
 
 from brickwork.diagnostics.location import Location
@@ -23,7 +24,7 @@ from brickwork.frontend.parts import binary_operand, implicit
 from brickwork.frontend.random_sites import place
 from brickwork.frontend.rules import error
 from brickwork.frontend.typing import Items, Operand, Value, numbers_of, with_numbers
-from brickwork.ir.build import apply, cast, constant, integer, logical_not, read
+from brickwork.ir.build import apply, cast, constant, integer, logical_not, read, select
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import Assign, Break, Expression, FailureKind, For, If, Statement, Symbol
 from brickwork.records import dataclass
@@ -39,10 +40,17 @@ class _Reduction:
     key: Key
     loc: Location
     assign: AssignTarget
+    spreads: bool = False
+    """Whether the extreme of items among which there is a NaN is NaN, as torch has it."""
 
 
-def reduce(state: State, frame: Frame, call: ast.Call, name: str, assign: AssignTarget) -> Operand:
-    """Return `name` (`sum`, `prod`, `min`, `max`, `any`, `all`) of a generator expression."""
+def reduce(
+    state: State, frame: Frame, call: ast.Call, name: str, assign: AssignTarget, *, spreads: bool = False
+) -> Operand:
+    """Return `name` (`sum`, `prod`, `min`, `max`, `any`, `all`) of a generator expression.
+
+    `spreads`: the extreme of items among which there is a NaN is NaN, as torch has it.
+    """
     generator = call.args[0]
     if not isinstance(generator, ast.GeneratorExp):
         raise TypeError("a reduction runs over a generator expression")
@@ -50,7 +58,7 @@ def reduce(state: State, frame: Frame, call: ast.Call, name: str, assign: Assign
     bindings, local = dict(frame.bindings), frame.local
     names = (item for clause in generator.generators for item in ast.walk(clause.target))
     frame.local |= {item.id for item in names if isinstance(item, ast.Name)}
-    reduction = _Reduction(call, name, generator, key, frame.loc(call), assign)
+    reduction = _Reduction(call, name, generator, key, frame.loc(call), assign, spreads)
     match name:
         case "sum" | "prod":
             found = _accumulated(state, frame, reduction)
@@ -271,15 +279,33 @@ def _compared(state: State, frame: Frame, reduction: _Reduction, axis: Iterable,
         leave(state, frame, saved)
         return found
 
-    state.assign(key, turn(integer(0, loc)), loc)
+    first = turn(integer(0, loc))
+    odd = (key[0], f"{key[1]} is NaN") if reduction.spreads and first.dtype.is_float else None
+    if odd is not None:
+        first = Value(state.fix(first.expression), first.weak)
+        state.assign(odd, _is_odd(first, loc), loc)
+    state.assign(key, first, loc)
     index = state.symbol(target.id if isinstance(target, ast.Name) else "index", INT64)
     state.invariant.add(index)
     state.nonnegative.add(read(index, loc))
     block: list[Statement] = []
     with state.into(block):
-        found = extremum(reduction.name, [_now(state, key, loc), turn(read(index, loc))], loc)
-        state.assign(key, found, loc)
+        found = turn(read(index, loc))
+        if odd is not None:
+            found = Value(state.fix(found.expression), found.weak)
+            state.assign(odd, extremum("max", [_now(state, odd, loc), _is_odd(found, loc)], loc), loc)
+        state.assign(key, extremum(reduction.name, [_now(state, key, loc), found], loc), loc)
     state.emit(For(index=index, start=integer(1, loc), stop=count, body=tuple(block), loc=loc))
+    if odd is not None:
+        met, best = _now(state, odd, loc).expression, _now(state, key, loc)
+        none = apply("eq", met, constant(0.0, met.dtype, loc), loc=loc)
+        nan = constant(math.nan, best.dtype, loc)
+        state.assign(key, Value(select(none, best.expression, nan, loc), best.weak), loc)
+
+
+def _is_odd(found: Value, loc: Location) -> Value:
+    """Return 1 for a NaN and 0 for a number, as a float."""
+    return Value(cast(apply("ne", found.expression, found.expression, loc=loc), found.dtype, loc))
 
 
 def _by_a_flag(state: State, frame: Frame, reduction: _Reduction, head: Head, default: Value | None) -> None:

@@ -6,6 +6,7 @@ One `Execution` belongs to one call of the operator. torch is never imported: te
 from __future__ import annotations
 
 import itertools
+import math
 import sys
 import types
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -438,8 +439,9 @@ class Execution:
             if name in {"sum", "prod"}:
                 found = (self._sum if name == "sum" else self._product)(iter(row))
                 return found if reduction.name != "mean" else self.binary("truediv", found, len(row))
+            odd = next((item for item in row if name in {"min", "max"} and math.isnan(scalar(item).value)), None)
             ruled = numbers.known(f"builtins.{name}")
-            return ruled(iter(row)) if ruled is not None else None
+            return odd if odd is not None else ruled(iter(row)) if ruled is not None else None
 
         return reduction.along(reduce, arguments, named)
 

@@ -110,7 +110,7 @@ def over(state: State, frame: Frame, node: ast.expr, row: Row, name: str) -> Ope
         each = ast.copy_location(ast.Attribute(inner.elt, name, ast.Load()), node)
         inner.elt = ast.copy_location(ast.Call(each, [], []), node)
         inner.elt.col_offset += 1  # Calls at one place would have one accumulator.
-    found = state.reduce(state, frame, made, name)
+    found = state.reduce(state, frame, made, name, spreads=name in {"min", "max"})
     frame.bindings, frame.local = bindings, local
     return found
 
