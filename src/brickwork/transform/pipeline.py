@@ -13,6 +13,7 @@
    with_expanded_scratch (only for grids): likewise, for scratch tensors with more elements than a thread has room for.
    with_strides, with_residues (only for grids): sums of one remainder, before sums are looked for.
    with_checks_ahead (only for matrix instructions): contractions without checks, which are looked for next.
+   with_running_extremes (only for grids): sums that scale no more with each step, before sums are looked for.
    with_separate_sums (only for grids): nests of their own for contractions, in expanded scratch tensors, too.
    with_product_nests (only for matrix instructions): perfect nests of products, of those nests, too.
    with_free_parts (only for grids): nests of their own for parts that are freer than a whole nest.
@@ -119,6 +120,7 @@ from brickwork.transform.rectangle import rectangle
 from brickwork.transform.recurrences import Carrying
 from brickwork.transform.repeated_checks import without_repeated
 from brickwork.transform.residue_nests import with_residues, with_strides
+from brickwork.transform.running_extremes import with_running_extremes
 from brickwork.transform.scattered_sums import with_scattered_sums
 from brickwork.transform.schedule.contract import has_contraction
 from brickwork.transform.schedule.defaults import default_schedule, few_iterations, find_windows
@@ -160,6 +162,7 @@ _APART = (
     with_strides,
     with_residues,
     with_checks_ahead,
+    with_running_extremes,
     with_separate_sums,
     with_product_nests,
     with_free_parts,

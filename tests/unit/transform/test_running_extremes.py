@@ -1,0 +1,324 @@
+"""Sums that a running maximum scales are taken behind the maximum, on grids: with powers of two all sums are exact."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from brickwork.ir.dtypes import INT64
+from brickwork.ir.interpret import Memory, run_program
+from brickwork.ir.nodes import Launch, Program
+from brickwork.ir.signature import Signature
+from brickwork.ir.verify import verify_program
+from brickwork.ir.walk import walk
+from brickwork.transform.canonical.form import canonical
+from brickwork.transform.running_extremes import APART, with_running_extremes
+from support.lowering import argument_type, memory, nested
+from support.scheduling import GPU, same, way
+from support.tensors import to_memory
+
+Tensor = torch.Tensor
+
+
+def whole(*sizes: int, step: int = 7) -> Memory:
+    """Return small whole numbers, which float32 has all sums of."""
+    count = math.prod(sizes)
+    return to_memory(torch.tensor([float((step * n + 3) % 11 - 5) for n in range(count)]).reshape(sizes))
+
+
+def attention(q: Tensor, k: Tensor, v: Tensor, y: Tensor) -> None:
+    for i in range(q.shape[0]):
+        m = -100.0
+        z = 0.0
+        for d in range(v.shape[1]):
+            y[i, d] = 0.0
+        for j in range(i + 1):
+            s = 0.0
+            for d in range(q.shape[1]):
+                s += q[i, d] * k[j, d]
+            s = s * 0.125
+            s = math.floor(s)
+            new = max(m, s)
+            c = math.exp2(m - new)
+            p = math.exp2(s - new)
+            z = z * c + p
+            for d in range(v.shape[1]):
+                y[i, d] = y[i, d] * c + p * v[j, d]
+            m = new
+        for d in range(v.shape[1]):
+            y[i, d] = y[i, d] + z
+
+
+def cross_entropy(x: Tensor, at: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        m = x[i, 0]
+        z = 1.0
+        right = 0.0
+        for j in range(1, x.shape[1]):
+            old = m
+            m = max(x[i, j], m)
+            z = z * math.exp2(old - m) + math.exp2(x[i, j] - m)
+            if j == at[i]:
+                right = x[i, j]
+        y[i] = z + right * m
+
+
+def masked(x: Tensor, w: Tensor, y: Tensor) -> None:
+    """Of some elements alone, in elements that did not begin with zeros."""
+    for i in range(x.shape[0]):
+        m = 1.0
+        for j in range(x.shape[1]):
+            if x[i, j] != 3.0:
+                new = max(m, x[i, j])
+                for d in range(y.shape[1]):
+                    y[i, d] *= math.exp2(m - new)
+                for d in range(y.shape[1]):
+                    t = w[j, d]
+                    y[i, d] += t * math.exp2(x[i, j] - new)
+                m = new
+
+
+def counted(x: Tensor, y: Tensor) -> None:
+    """Beside what has nothing to do with the maximum."""
+    for i in range(x.shape[0]):
+        m = -100.0
+        z = 0.0
+        n = 0.0
+        for j in range(x.shape[1]):
+            new = max(m, x[i, j])
+            z = (
+                math.exp2((m - new) * 2.0) * z
+                + math.exp2(2.0 * (x[i, j] - new))
+                + math.exp2(2.0 * (x[i, j] - new)) * x[i, j]
+            )
+            m = new
+            if x[i, j] > 0.0:
+                n += 1.0
+        y[i] = z + n
+
+
+def nothing_to_do(x: Tensor, y: Tensor) -> None:
+    """A loop without iterations leaves sums as they were, whatever the maximum was."""
+    for i in range(y.shape[0]):
+        m = -math.inf
+        z = 3.0
+        for j in range(x.shape[1]):
+            new = max(m, x[i, j])
+            z = z * math.exp2(m - new) + math.exp2(x[i, j] - new)
+            m = new
+        y[i] = z
+
+
+X, W, Y = whole(4, 9), whole(9, 3, step=5), whole(4)
+CHANGED = [
+    (attention, (whole(5, 6), whole(5, 6, step=4), whole(5, 3, step=5), whole(5, 3))),
+    (cross_entropy, (X, memory([3, 0, 8, 20], INT64), Y)),
+    (masked, (X, W, whole(4, 3))),
+    (counted, (X, Y)),
+    (nothing_to_do, (memory([[], [], [], []]), Y)),
+]
+
+
+def _changed(function: Callable[..., None], arguments: tuple[Memory, ...]) -> tuple[Program, Program]:
+    signature = Signature(tuple(map(argument_type, arguments)), device="cuda", narrow=True, aligned=True)
+    program = canonical(way(function, signature), sizes=True)
+    found, _ = with_running_extremes(program, GPU)
+    verify_program(found)
+    return program, found
+
+
+def _is_changed(function: Callable[..., None], arguments: tuple[Memory, ...]) -> bool:
+    program, found = _changed(function, arguments)
+    return found != program
+
+
+def _left(program: Program, arguments: tuple[Memory, ...]) -> list[object]:
+    copies = [memory(nested(item), item.dtype) for item in arguments]
+    run_program(program, copies, check=True)
+    return [nested(item) for item in copies]
+
+
+@pytest.mark.parametrize(("function", "arguments"), CHANGED, ids=lambda item: getattr(item, "__name__", ""))
+def test_sums_are_taken_behind_the_maximum(function: Callable[..., None], arguments: tuple[Memory, ...]) -> None:
+    program, found = _changed(function, arguments)
+    assert found != program
+    assert _left(found, arguments) == _left(program, arguments)
+    same(function, *arguments)
+
+
+def test_scores_are_kept_where_loops_compute_them() -> None:
+    function, arguments = CHANGED[0]
+    _, found = _changed(function, arguments)
+    assert any(node.kernel.name.endswith(APART) for node in walk(found) if isinstance(node, Launch))
+
+
+def terms_of_another_maximum(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        m = -100.0
+        z = 0.0
+        for j in range(x.shape[1]):
+            new = max(m, x[i, j])
+            z = z * math.exp2(m - new) + math.exp2(x[i, j] - m)
+            m = new
+        y[i] = z
+
+
+def scaled_by_another_power(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        m = -100.0
+        z = 0.0
+        for j in range(x.shape[1]):
+            new = max(m, x[i, j])
+            z = z * math.exp2((m - new) * 2.0) + math.exp2(x[i, j] - new)
+            m = new
+        y[i] = z
+
+
+def scaled_in_some_iterations(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        m = -100.0
+        z = 0.0
+        for j in range(x.shape[1]):
+            new = max(m, x[i, j])
+            if x[i, j] > 0.0:
+                z = z * math.exp2(m - new) + math.exp2(x[i, j] - new)
+            m = new
+        y[i] = z
+
+
+def scaled_after_it_is_added(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        m = -100.0
+        for j in range(x.shape[1]):
+            new = max(m, x[i, j])
+            y[i] = y[i] + math.exp2(x[i, j] - new)
+            y[i] = y[i] * math.exp2(m - new)
+            m = new
+
+
+def elements_that_move(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        m = -100.0
+        for j in range(x.shape[1]):
+            new = max(m, x[i, j])
+            y[j] = y[j] * math.exp2(m - new) + math.exp2(x[i, j] - new)
+            m = new
+
+
+def one_element_in_a_loop(x: Tensor, w: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        m = -100.0
+        for j in range(x.shape[1]):
+            new = max(m, x[i, j])
+            for d in range(w.shape[1]):
+                y[i] = y[i] * math.exp2(m - new) + math.exp2(x[i, j] - new) * w[j, d]
+            m = new
+
+
+def terms_with_the_sum(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        m = -100.0
+        z = 0.0
+        for j in range(x.shape[1]):
+            new = max(m, x[i, j])
+            z = z * math.exp2(m - new) + math.exp2(x[i, j] - new)
+            y[i] = y[i] * math.exp2(m - new) + math.exp2(x[i, j] - new) * z
+            m = new
+
+
+def the_maximum_is_told(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        m = -100.0
+        z = 0.0
+        for j in range(x.shape[1]):
+            new = max(m, x[i, j])
+            z = z * math.exp2(m - new) + math.exp2(x[i, j] - new)
+            if new > m:
+                y[i] = 1.0
+            m = new
+        y[i] += z
+
+
+def scores_of_what_is_summed(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        m = -100.0
+        z = 0.0
+        for j in range(x.shape[1]):
+            s = x[i, j] + z
+            new = max(m, s)
+            z = z * math.exp2(m - new) + math.exp2(s - new)
+            m = new
+        y[i] = z
+
+
+def scores_that_are_stored(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        m = -100.0
+        z = 0.0
+        for j in range(1, x.shape[1]):
+            new = max(m, x[i, j])
+            z = z * math.exp2(m - new) + math.exp2(x[i, j] - new)
+            m = new
+            if z > 2.0:
+                x[i, j - 1] = 1.0
+        y[i] = z
+
+
+def the_last_power_is_read(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        m = -100.0
+        z = 0.0
+        p = 0.0
+        for j in range(x.shape[1]):
+            new = max(m, x[i, j])
+            p = math.exp2(x[i, j] - new)
+            z = z * math.exp2(m - new) + p
+            m = new
+        y[i] = z + p
+
+
+def no_power(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        m = -100.0
+        z = 0.0
+        for j in range(x.shape[1]):
+            new = max(m, x[i, j])
+            z = z * (m - new) + (x[i, j] - new)
+            m = new
+        y[i] = z
+
+
+def the_maximum_alone(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        m = -100.0
+        for j in range(x.shape[1]):
+            m = max(m, x[i, j])
+        y[i] = m
+
+
+OTHERS = [
+    terms_of_another_maximum,
+    scaled_by_another_power,
+    scaled_in_some_iterations,
+    scaled_after_it_is_added,
+    elements_that_move,
+    terms_with_the_sum,
+    the_maximum_is_told,
+    scores_of_what_is_summed,
+    scores_that_are_stored,
+    the_last_power_is_read,
+    no_power,
+    the_maximum_alone,
+]
+
+
+@pytest.mark.parametrize("function", OTHERS, ids=lambda item: item.__name__)
+def test_other_loops_stay(function: Callable[..., None]) -> None:
+    assert not _is_changed(function, (X, whole(9)))
+
+
+def test_an_element_that_is_scaled_for_each_of_others_stays() -> None:
+    assert not _is_changed(one_element_in_a_loop, (X, W, whole(9)))
