@@ -8,7 +8,7 @@ of loops or accesses.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import starmap
 from typing import TYPE_CHECKING, TypeAlias
@@ -193,9 +193,16 @@ def _names(formulas: Iterable[Formula]) -> dict[Monomial, str]:
 
 def _text(parameters: dict[Monomial, str], variables: dict[Monomial, str], formulas: Iterable[Formula]) -> str:
     names = {**parameters, **variables}
-    parts = [part for formula in formulas if (part := _formula_text(formula, names)) != "true"]
+    # isl takes a condition after the other: what comparisons rule out of a choice it then combines with no other one.
+    plainly = sorted(_conjuncts(formulas), key=lambda formula: not isinstance(formula, Comparison))
+    parts = [part for formula in plainly if (part := _formula_text(formula, names)) != "true"]
     condition = f" : {' and '.join(parts)}" if parts else ""
     return f"[{','.join(parameters.values())}] -> {{ [{','.join(variables.values())}]{condition} }}"
+
+
+def _conjuncts(formulas: Iterable[Formula]) -> Iterator[Formula]:
+    for formula in formulas:
+        yield from _conjuncts(formula.parts) if isinstance(formula, AllOf) else (formula,)
 
 
 def _formula_text(formula: Formula, names: dict[Monomial, str]) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
-from brickwork.analysis.polyhedral_model import Access, Choice, Floor
+from brickwork.analysis.polyhedral_model import Access
 from brickwork.analysis.polynomial import IndexAtom, Polynomial, of_atom
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
@@ -49,6 +49,7 @@ from brickwork.transform.schedule.planner import (
     is_long_computation,
     moved_axes,
     setting_out,
+    slope_of,
     trip_count,
     varies_with,
 )
@@ -226,6 +227,9 @@ class GridPlanner(SharingPlanner):
         """Return about how long neighbouring threads take for an access: each for its own where they set out apart."""
         scale = 2.0 if access.store else 1.0
         cost = access_cost(access, vectors, self.analysis.model)
+        moving = (around.atom for around in access.loops if around.node.index in vectors)
+        if cost == scale / 2 and self.is_near(access, next(moving)):
+            cost = scale * NEIGHBOUR
         for loop, distance in setting_out(access, vectors):
             if distance is None or not distance.is_constant or self.lengths.comes_from_data(loop):
                 return scale
@@ -243,6 +247,12 @@ class GridPlanner(SharingPlanner):
         near = min((self.nearness(access, each.atom) for each in access.loops if each.node.index in vectors), default=1)
         return min(self.access_cost(access, vectors), 2.0 * near if access.store else near)
 
+    def is_near(self, access: Access, atom: IndexAtom) -> bool:
+        """Whether neighbours go to neighbours in a row, or to the same, but for where quotients or limits change."""
+        unit = access.tensor.type.neighbours
+        slope = None if unit is None else slope_of(access.axes[unit].modular, atom, self.analysis.model)
+        return slope is not None and abs(slope) <= 1
+
     def nearness(self, access: Access, atom: IndexAtom) -> float:
         """Return what a read costs whose places remainders say, or that is one of a few in rows of literal places."""
         unit = access.tensor.type.neighbours
@@ -251,19 +261,7 @@ class GridPlanner(SharingPlanner):
             return 1.0
         if varying[0] != unit:
             return 1 / 2 if all(axis.value.is_constant for axis in access.axes[varying[0] + 1 :]) else 1.0
-        return NEIGHBOUR if abs(self.slope(access.axes[unit].modular, atom)) == 1 else 1.0
-
-    def slope(self, value: Polynomial, atom: IndexAtom) -> int:
-        """Return how far an index moves with a loop's, but for where quotients change; 0 where that is unknown."""
-        total = value.factor((atom,))
-        for other in value.atoms():
-            origin = self.analysis.model.origins.get(other)
-            if isinstance(origin, Floor) and origin.remainder:
-                total += value.factor((other,)) * self.slope(origin.dividend, atom)
-            elif isinstance(origin, Choice):
-                ways = {self.slope(way, atom) for way in (origin.then, origin.otherwise)}
-                total += value.factor((other,)) * (ways.pop() if len(ways) == 1 else 0)
-        return total
+        return NEIGHBOUR if self.is_near(access, atom) else 1.0
 
     def goes_along(self, access: Access, loop: For) -> bool:
         """Whether an iteration goes along memory, so that what comes with an element is of use to its thread."""

@@ -76,7 +76,38 @@ class Lengths:
         """Return what a loop's length is at most, all of it."""
         starts = [sum_of_products(start) for start in operands_of(self.resolved(loop.start), "maximum")]
         stops = [sum_of_products(stop) for stop in operands_of(self.resolved(loop.stop), "minimum")]
-        return [_less(stop, start) for start, stop in product(starts, stops)]
+        return [self._within_limits(_less(stop, start)) for start, stop in product(starts, stops)]
+
+    def _within_limits(self, total: _Sum) -> _Sum:
+        """Return a sum in which values are subtracted before they are kept in the same limits, or divided.
+
+        They are no further apart then: clipped windows, and rows that quotients begin and end, are as long as others.
+        """
+        for gain, loss in product(total, total):
+            if total[gain] > 0 and total[gain] == -total[loss] and len(gain) == len(loss) == 1:
+                apart = self._apart(gain[0], loss[0])
+                if apart is not None:
+                    others = {factors: count for factors, count in total.items() if factors not in (gain, loss)}
+                    scaled = {factors: -total[gain] * count for factors, count in apart.items()}
+                    return self._within_limits(_less(others, scaled))
+        return total
+
+    def _apart(self, gain: Expression, loss: Expression) -> _Sum | None:
+        """Return how far two values are apart at most that are made alike of two others."""
+        match gain, loss:
+            case Apply(operator=operator, operands=first), Apply(operator=other, operands=second) if operator == other:
+                ways = ((0, 1), (1, 0)) if operator.name in {"minimum", "maximum"} else ((0, 1),)
+                place, same = next((way for way in ways if first[way[-1]] == second[way[-1]]), (0, 0))
+                apart = self._within_limits(_less(sum_of_products(first[place]), sum_of_products(second[place])))
+            case _:
+                return None
+        if place == same:
+            return None
+        if operator.name != "floordiv":
+            return apart if len(ways) > 1 else None
+        # Of neighbouring quotients the greater one may be one more than that of the difference.
+        known, least = self._known(apart), build.sub(second[1], build.integer(1))
+        return None if known is None else sum_of_products(build.apply("floordiv", build.add(known, least), second[1]))
 
     def has_sizes(self, loop: For) -> bool:
         """Whether a loop ends by a size."""

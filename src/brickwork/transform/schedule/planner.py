@@ -6,6 +6,7 @@ Nothing here knows a target; the choices are in `defaults.py` for processors and
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from itertools import pairwise
 from typing import ClassVar
 
@@ -280,6 +281,33 @@ def moved_axes(access: Access, index: IndexAtom, model: Model | None = None) -> 
 def moves_with(value: Polynomial, index: IndexAtom, model: Model | None = None) -> bool:
     """Whether an index of an access depends on that of a loop."""
     return any(_varies(atom, index, model) for atom in value.atoms())
+
+
+def slope_of(value: Polynomial, index: IndexAtom, model: Model) -> Fraction | None:
+    """Return how far a place moves with a loop's index for the most part, or None where that is unknown.
+
+    What is kept within limits moves as it does between them, a quotient by parts of a step.
+    """
+    total = Fraction(value.factor((index,)))
+    for other in (atom for atom in value.atoms() if atom != index and _varies(atom, index, model)):
+        match model.origins.get(other):
+            case Floor(dividend=dividend, remainder=True):
+                found = slope_of(dividend, index, model)
+            case Floor(dividend=dividend, divisor=divisor) if divisor.is_constant and divisor.constant:
+                moved = slope_of(dividend, index, model)
+                found = None if moved is None else moved / divisor.constant
+            case Choice(then=then, otherwise=otherwise):
+                moving = (way for way in (then, otherwise) if moves_with(way, index, model))
+                ways = {slope_of(way, index, model) for way in moving}
+                found = ways.pop() if len(ways) == 1 else None
+            case Floor():
+                found = Fraction(0)
+            case _:
+                found = None
+        if found is None or (found and not value.factor((other,))):
+            return None
+        total += value.factor((other,)) * found
+    return total
 
 
 def _varies(atom: Atom, index: IndexAtom, model: Model | None = None) -> bool:
