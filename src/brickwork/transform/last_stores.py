@@ -114,14 +114,13 @@ def _scatters(kernel: Kernel) -> tuple[_Scatter, ...]:
 @legality
 def _may_scatter(nest: For) -> bool:
     """Whether a nest does nothing that must stay in order, or may not be done twice, but store elements."""
-    found = effects(nest)
-    return not (found.draws or found.whiles)
+    return not effects(nest).draws
 
 
 def _of_nest(nest: For, analysis: Analysis, finder: OwnerFinder) -> Iterator[_Scatter]:
     accesses = {access.number: access for access in analysis.accesses}
     stores = (item for item in _stores(nest, (nest,), ()) if _is_scattered(accesses[item.store.access], analysis))
-    found = [item for item in stores if _is_scatter(item)]
+    found = [item for item in stores if _is_scatter(item) and _is_found_alone(item)]
     tensors = frozenset(item.store.tensor for item in found)
     for item in found:
         in_order = [loop for loop in item.around if not analysis.loops[loop.index].independent]
@@ -158,6 +157,14 @@ def _is_scatter(item: _Scatter) -> bool:
     if {*item.accesses} != {node.access for node in nodes} or claimed:
         return False
     return item.before is None or isinstance(item.store.value, Constant)
+
+
+@legality
+def _is_found_alone(item: _Scatter) -> bool:
+    """Whether a nest that stores into locals alone comes to the same places, and surely to its end."""
+    needed = effects(without_dead(_place(item, item.store.indices), {item.store.tensor}))
+    stored = {tensor for tensor in effects(item.nest).stores if not tensor.is_local}
+    return not needed.whiles and stored.isdisjoint(needed.loads)
 
 
 def _is_scattered(access: Access, analysis: Analysis) -> bool:
@@ -208,7 +215,7 @@ def _free_loops(item: _Scatter) -> tuple[For, ...]:
         kept = tuple(index for index in item.store.indices if not _is_index_of(index, free))
         place = without_dead(_place(item, kept), {item.store.tensor})
         read = {symbol for statement in place for symbol in read_symbols(_inside(statement))}
-        read |= {loop.index for loop in statements(place) if isinstance(loop, For) and _carries(loop)}
+        read |= {loop.index for loop in statements(place) if isinstance(loop, For) and _carries(loop, item)}
         left = tuple(loop for loop in free if loop.index not in read)
         if left == free:
             return free
@@ -216,13 +223,15 @@ def _free_loops(item: _Scatter) -> tuple[For, ...]:
 
 
 @legality
-def _carries(loop: For) -> bool:
-    """Whether an iteration of a loop may read a variable that the one before it assigned."""
-    return bool(live_before(loop.body, NONE) & assigned_symbols(loop.body))
+def _carries(loop: For, item: _Scatter) -> bool:
+    """Whether an iteration of a loop may read a variable, or a local's element, that the one before it stored."""
+    found = effects(loop.body)
+    stored = found.stores - found.declares - {item.store.tensor}
+    return bool(stored or live_before(loop.body, NONE) & assigned_symbols(loop.body))
 
 
 def _place(item: _Scatter, kept: Sequence[Expression]) -> Block:
-    """Return a nest that stores, of what a nest does, where its store is made."""
+    """Return a nest that stores, of what a nest does, where its store is made, and into locals."""
     value = build.integer(0)
     for index in kept:
         value = build.add(value, index)
@@ -231,7 +240,7 @@ def _place(item: _Scatter, kept: Sequence[Expression]) -> Block:
         if not isinstance(statement, Store):
             return (statement,)
         if statement.access != item.store.access:
-            return ()
+            return (statement,) if statement.tensor.is_local else ()
         indices = tuple(build.integer(0) for _ in statement.indices)
         return (replace(statement, indices=indices, value=value),)
 
@@ -322,7 +331,7 @@ class _Writer:
     names: Names
 
     def noting(self, notes: Sequence[tuple[Tensor, Expression]]) -> Block:
-        """Return the nest, storing nothing but the last of these notes, where all before it are an iteration's own."""
+        """Return the nest, noting the last of these notes alone, where all before it are an iteration's own."""
         *known, (last, order) = notes
 
         def visit(statement: Statement) -> Block:
@@ -331,8 +340,8 @@ class _Writer:
                     value = build.apply("maximum", self.noted(last), order)
                     note = replace(self.names.store(last, *self.indices, value), loc=statement.loc)
                     return self.wanted(self.asked((note,), known))
-                case Store():
-                    return ()
+                case Store(tensor=tensor):
+                    return (statement,) if tensor.is_local else ()
                 case For(index=index, body=body) if any(index == loop.index for loop in self.free):
                     return body
                 case _:

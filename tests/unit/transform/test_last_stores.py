@@ -327,6 +327,53 @@ def slanted(x: torch.Tensor, at: torch.Tensor, k: torch.Tensor):
             row = (row + 1) % x.shape[0]
 
 
+def slanted_by_list(x: torch.Tensor, at: torch.Tensor, k: torch.Tensor):
+    for t in range(len(at)):
+        row = [at[t], 0]
+        for h in range(x.shape[1]):
+            x[row[0], h] = k[t, h]
+            row[0] = (row[0] + 1) % x.shape[0]
+
+
+def place_in_list(x: torch.Tensor, at: torch.Tensor, y: torch.Tensor):
+    for t in range(len(at)):
+        places = [at[t], at[t]]
+        for k in range(2):
+            places[k] = (places[k] + k) % x.shape[0]
+        x[places[1]] = y[t]
+
+
+def place_stored_before(x: torch.Tensor, at: torch.Tensor, y: torch.Tensor):
+    places = torch.zeros(len(at), dtype=torch.int64)
+    for t in range(len(at)):
+        places[t] = at[t]
+        x[places[t]] = y[t]
+
+
+def halved(x: torch.Tensor, at: torch.Tensor, y: torch.Tensor):
+    """A `while` that says what is stored, but not where."""
+    for t in range(len(at)):
+        steps = 0.0
+        left = y[t]
+        while left > 1.0:
+            left = left / 2.0
+            steps += 1.0
+        x[at[t]] = steps
+
+
+def paths(x: torch.Tensor, starts: torch.Tensor, at: torch.Tensor):
+    """Prefix products of rows that elements begin and end, whose gradient keeps some steps in a `while`."""
+    out = torch.zeros(4)
+    for r in range(len(at)):
+        total = 0.0
+        weight = 0.0
+        for s in range(starts[r], starts[r + 1]):
+            total += x[s] * weight
+            weight += x[s]
+        out[at[r]] = total
+    return out
+
+
 def found(function: Function, *arguments: object, target=GPU) -> str:
     """Return which loops around stores are independent as the last ones are noted, and how many axes the notes have."""
     grid = {"device": "cuda", "narrow": True, "aligned": True} if target is GPU else {}
@@ -353,6 +400,9 @@ def found(function: Function, *arguments: object, target=GPU) -> str:
         (two_tensors, (X, SQUARE, AT, Y), ""),
         (caches, (X, memory([[0.0] * 3] * 4), AT, MATRIX), "td11"),
         (searched, (X, AT), ""),
+        (halved, (X, AT, Y), "t1"),
+        (place_in_list, (X, AT, Y), "t1"),
+        (place_stored_before, (X, AT, Y), ""),
         (ended, (X, AT), ""),
         (two_stores, (X, AT, Y), ""),
         (flags, (X, AT, 1.5), "t1"),
@@ -443,7 +493,9 @@ def test_places_of_rows_without_columns_are_not_looked_at(columns: int) -> None:
 
 def test_places_that_a_loop_carries_along_are_noted_in_each_of_its_iterations() -> None:
     x = memory([[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
-    same(slanted, x, memory([1, 0, 1, 2], INT64), memory([[t * 3.0 + h for h in range(3)] for t in range(1, 5)]))
+    rows = memory([[t * 3.0 + h for h in range(3)] for t in range(1, 5)])
+    same(slanted, x, memory([1, 0, 1, 2], INT64), rows)
+    same(slanted_by_list, x, memory([1, 0, 1, 2], INT64), rows)
 
 
 def test_no_steps_and_one() -> None:
@@ -471,6 +523,7 @@ TURNED = memory([[float(4 * r + i + 1) for i in range(4)] for r in range(3)])
         (planes, [VALUES, PLACES, GRAD], [[[0.0, 0.0], [2.0, 9.0]], [[0.0, 0.0], [10.0, 14.0]]]),
         (turned, [memory([1.0, 2.0, 3.0]), COLUMNS, TURNED], [0.0, 19.0, 19.0]),
         (placed, [Y, ENDS, AT, X], [0.0, 0.0, 30.0, 40.0, 10.0]),
+        (paths, [Y, memory([0, 2, 3, 5], INT64), memory([2, 1, 2], INT64), X], [0.0, 0.0, 0.0, 150.0, 120.0]),
     ],
 )
 def test_gradients_take_from_the_last_store_alone(function, memories, expected) -> None:
