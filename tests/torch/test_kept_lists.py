@@ -61,6 +61,16 @@ def collatz(n: int) -> torch.Tensor:
     return torch.tensor(out)
 
 
+def as_numbers(x: torch.Tensor) -> torch.Tensor:
+    order = torch.argsort(x)
+    keep = []
+    for a in range(len(order)):
+        i = order[a]
+        if x[i] > 0:
+            keep.append(i.item())
+    return torch.tensor(keep, dtype=torch.int64)
+
+
 def flags(x: torch.Tensor) -> torch.Tensor:
     return torch.tensor([v > 0 for v in x])
 
@@ -76,6 +86,7 @@ def never_filled(x: torch.Tensor) -> torch.Tensor:
 
 PROGRAMS = {
     apart: (SIGNAL, 1.0),
+    as_numbers: (SIGNAL,),
     doubled: (SIGNAL,),
     near: (SIGNAL, 1.0),
     two_lists: (SIGNAL,),

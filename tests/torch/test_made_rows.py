@@ -363,3 +363,16 @@ def test_lengths_that_do_not_fit_are_torchs_error():
     for run in (operator, operator.python):
         with pytest.raises(RuntimeError, match="must match the existing size"):
             run(draw(2, 3))
+
+
+def beside(x: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros(len(x), 2, dtype=torch.float64)
+    for i in range(len(x)):
+        out[i] = torch.tensor([x[i, 0] / 3, x[i, 1]])
+    return out
+
+
+def test_elements_beside_one_another_keep_their_type():
+    x, operator = draw(4, 2).double() / 7, bw.op("made_rows::beside")(beside)
+    torch.testing.assert_close(operator(x), beside(x), rtol=0, atol=1e-15)
+    torch.testing.assert_close(operator.python(x), beside(x), rtol=0, atol=1e-15)

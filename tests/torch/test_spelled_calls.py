@@ -145,3 +145,30 @@ def test_what_changes_in_a_loop_over_a_product_is_refused():
 
     with pytest.raises(bw.CompileError, match="cannot run over"):
         bw.op("spelled::changed")(changed)
+
+
+def by_method(x: torch.Tensor, weights: list[float]) -> torch.Tensor:
+    out = torch.zeros(len(x), 4, dtype=torch.float64)
+    first, second = (weight / weights[1] for weight in weights)
+    for i in range(len(x)):
+        squares = [v * v for v in x[i]]
+        ordered = []
+        for k in range(x.shape[1]):
+            ordered.append((x[i, k] * first, k))
+        ordered.sort(key=lambda pair: pair[0], reverse=True)
+        out[i, 0] = min(range(x.shape[1]), key=squares.__getitem__)
+        out[i, 1] = ordered[0][1] * second
+        out[i, 2] = next(k for k in range(x.shape[1]) if x[i, k] > 0)
+        out[i, 3] = x[i, 0].item()
+    return out
+
+
+def test_methods_that_compare_and_searches_without_a_default():
+    operator, x = bw.op("spelled::by_method")(by_method), torch.tensor([[0.5, -0.25, 2.0], [-1.0, 3.0, 3.0]])
+    torch.testing.assert_close(operator(x, [0.5, 2.0]), by_method(x, [0.5, 2.0]))
+    torch.testing.assert_close(operator.python(x, [0.5, 2.0]), by_method(x, [0.5, 2.0]))
+    assert "host part: native" in operator.explain(x, [0.5, 2.0])
+    with pytest.raises(RuntimeError, match="`next` finds no item"):
+        operator(-x.abs(), [0.5, 2.0])
+    with pytest.raises(ValueError, match="3"):
+        operator(x, [0.5, 2.0, 1.0])

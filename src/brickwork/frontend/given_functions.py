@@ -27,6 +27,9 @@ Passed: TypeAlias = Mapping[types.FunctionType, Mapping[str, str]]
 """What calls of functions have to pass that were defined inside others: parameters, and the names of their values."""
 
 
+_NONE_FOUND = "raise RuntimeError('`next` finds no item')"
+
+
 def hoist(source: SourceFunction, node: ast.FunctionDef) -> None:
     """Give names to the lambdas that helpers are given, and to searches by `next`: functions of the body's head."""
     if not any(isinstance(item, ast.Lambda | ast.GeneratorExp) for item in all_nodes(node)):
@@ -62,18 +65,21 @@ def _name(node: ast.stmt) -> str:
 
 
 def _is_search(call: ast.Call) -> bool:
-    return len(call.args) == 2 and isinstance(call.args[0], ast.GeneratorExp) and not call.keywords
+    return len(call.args) in {1, 2} and isinstance(call.args[0], ast.GeneratorExp) and not call.keywords
 
 
 def _search(call: ast.Call, name: str) -> ast.stmt:
-    """Return the function that `next((v for v in x if test), default)` calls: loops that return."""
-    made, default = call.args
+    """Return the function that `next((v for v in x if test), default)` calls: loops that return, or raise at last."""
+    made, *default = call.args
     body: list[ast.stmt] = [ast.Return(made.elt)] if isinstance(made, ast.GeneratorExp) else []
     for part in reversed(made.generators if isinstance(made, ast.GeneratorExp) else []):
         for test in reversed(part.ifs):
             body = [ast.If(test, body, [])]
         body = [ast.For(part.target, part.iter, body, [])]
-    return _function(name, ast.arguments([], [], None, [], [], None, []), [*body, ast.Return(default)], call)
+    end: list[ast.stmt] = [ast.Return(item) for item in default] or ast.parse(_NONE_FOUND).body
+    for item in ast.walk(end[0]) if not default else ():
+        ast.copy_location(item, call)
+    return _function(name, ast.arguments([], [], None, [], [], None, []), [*body, *end], call)
 
 
 def _function(name: str, arguments: ast.arguments, body: list[ast.stmt], place: ast.expr) -> ast.stmt:

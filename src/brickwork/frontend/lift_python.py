@@ -240,7 +240,7 @@ class PythonSplitter(Splitter):
             is_list = node.func.attr in _OF_LISTS or (node.func.attr == "sort" and id(node) in self._effects)
             if is_list and self._may_grow(node.func.value):
                 return False
-            if node.func.attr in METHODS:
+            if node.func.attr in METHODS or (node.func.attr == "item" and id(node) in self._looped):
                 return self.is_whole(node.func.value)
             return node.func.attr not in SHAPE_METHODS
         if found is MISSING:

@@ -308,11 +308,13 @@ def _chosen(
     return merge(state, test, (blocks[0], one), (blocks[1], other), loc)
 
 
-def _stacked(state: State, found: Operand, axis: int, kind: DType | None, loc: Location) -> Row:
+def _stacked(state: State, given: Operand, axis: int, kind: DType | None, loc: Location) -> Row:
     """Return rows or numbers behind one another along a new axis."""
-    rows = _rows(state, found, loc)
-    at = _within(axis, rows[0].rank + 1, found, loc)
+    rows = _rows(state, given, loc)
+    at = _within(axis, rows[0].rank + 1, given, loc)
     if rows[0].rank == 0 and all(row.rank == 0 for row in rows):
-        numbers = [_typed(state, scalar(state, row.item(()), loc), kind, loc) for row in rows]
+        found = [scalar(state, row.item(()), loc) for row in rows]
+        own = [kind if kind is not None or item.weak else item.dtype for item in found]
+        numbers = [_typed(state, item, each, loc) for item, each in zip(found, own, strict=True)]
         rows = [Row((), lambda _, number=number: number, row.reads) for number, row in zip(numbers, rows, strict=True)]
     return _joined(state, [_widened(state, row, at, loc) for row in rows], at, loc)

@@ -128,5 +128,5 @@ def _joined(rows: Sequence[RowValue], axis: int) -> RowValue:
 
 def _stacked(rows: Sequence[RowValue], axis: int, kind: DType | None) -> RowValue:
     if not rows[0].ndim:
-        rows = [RowValue((), tuple(_typed(item, kind) for item in row.items)) for row in rows]
+        rows = [RowValue((), tuple(_typed(item, kind or _type_of([item])) for item in row.items)) for row in rows]
     return _joined([_widened(row, axis) for row in rows], axis)

@@ -11,6 +11,9 @@ functools.reduce(f, (g(v) for v in x))   functools.reduce(f, [g(v) for v in x])
 torch.dot(x[i], y)                       x[i] @ y
 d = deque(maxlen=n);  d.append(v)        d = bw.bounded(n);  if len(d) == n: d.pop(0);  d.append(v)
 bin(k).count("1")                        int(k).bit_count()
+h.sort(key=f)                            h = sorted(h, key=f)
+min(x, key=d.__getitem__)                min(x, key=lambda place: d[place])
+a, b = (c / s for c in h)                parts = [c / s for c in h];  a, b = parts      outside of loops
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeGuard
 
 from brickwork.frontend.environment import intrinsic, resolve
+from brickwork.frontend.row_forms import parameters_of
 from brickwork.frontend.syntax import all_nodes
 from brickwork.language.loops import bounded, ndrange
 
@@ -30,6 +34,8 @@ NAMES = frozenset(
     | {"accumulate", "reduce", "dot", "inner", "count", "deque"}
 )
 """How such functions may be called, besides `min` and `max` with a keyword."""
+_KEYED = frozenset({"min", "max", "sort", "sorted"})
+"""What may be given a function of one item."""
 _COMBINED: tuple[object, ...] = (
     itertools.combinations,
     itertools.combinations_with_replacement,
@@ -43,6 +49,7 @@ def spell_calls(
     node: ast.FunctionDef, captured: Callable[[], Mapping[str, object]], local: frozenset[str]
 ) -> Mapping[str, object]:
     """Spell such calls out in a function; return what their names mean. `captured` is asked where there may be some."""
+    node.body = [part for item in node.body for part in _items_first(item)]
     if not any(isinstance(item, ast.Call) and _may_be_spelled(item) for item in all_nodes(node)):
         return {}
     speller = _Calls(node, captured(), local)
@@ -54,9 +61,21 @@ def spell_calls(
 def _may_be_spelled(node: ast.Call) -> bool:
     match node.func:
         case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name in NAMES or (name in {"min", "max"} and bool(node.keywords))
+            return name in NAMES or (name in _KEYED and bool(node.keywords))
         case _:
             return False
+
+
+def _items_first(node: ast.stmt) -> list[ast.stmt]:
+    """Return a statement that gives several names the items of a generator, behind one that makes a list of them."""
+    match node:
+        case ast.Assign(targets=[ast.Tuple()], value=ast.GeneratorExp(elt=item, generators=[clause])) if not clause.ifs:
+            name = f"items_{node.lineno}"
+            made = ast.Assign([ast.Name(name, ast.Store())], ast.ListComp(item, [clause]))
+            node.value = ast.Name(name, ast.Load())
+            return [ast.fix_missing_locations(ast.copy_location(each, node)) for each in (made, node)]
+        case _:
+            return [node]
 
 
 class _Calls(ast.NodeTransformer):
@@ -66,6 +85,7 @@ class _Calls(ast.NodeTransformer):
         self._local = local
         self.names: dict[str, object] = {}
         self._limits: dict[str, ast.expr] = {}
+        self._given = parameters_of(whole)
 
     def _means(self, node: ast.expr, function: object) -> bool:
         return resolve(node, self._captured, self._local) is function
@@ -94,6 +114,12 @@ class _Calls(ast.NodeTransformer):
                 for item in ast.walk(made):
                     ast.copy_location(item, node)
                 return [made, node]
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="sort"), args=[], keywords=[_, *_] as words):
+                if name in self._given or "sorted" in self._local or all(word.arg != "key" for word in words):
+                    return node
+                ordered = ast.Call(ast.Name("sorted", ast.Load()), [ast.Name(name, ast.Load())], words)
+                made = ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], ordered), node)
+                return ast.fix_missing_locations(made)
             case _:
                 return node
 
@@ -173,6 +199,8 @@ class _Calls(ast.NodeTransformer):
         ):
             whole = ast.copy_location(ast.Call(ast.Name("int", ast.Load()), counted.args, []), counted)
             node.func, node.args = ast.copy_location(ast.Attribute(whole, "bit_count", ast.Load()), node.func), []
+        for word in node.keywords if _name(node.func) in _KEYED or intrinsic(found) is None else []:
+            word.value = _read_by(word)
         made: ast.expr | None = None
         match intrinsic(found), node.args:
             case "builtins.min" | "builtins.max", [_, _, *_] if any(word.arg == "key" for word in node.keywords):
@@ -206,6 +234,18 @@ class _Calls(ast.NodeTransformer):
 
 _PART = ast.Subscript
 """What is a row in a loop: of tensors as a whole torch's function is called."""
+
+
+def _read_by(node: ast.keyword) -> ast.expr:
+    """Return the function that `key=` says, `d.__getitem__` as a lambda."""
+    match node:
+        case ast.keyword(arg="key", value=ast.Attribute(value=ast.Name() as items, attr="__getitem__") as method):
+            made = ast.parse(f"lambda at_{items.id}: {items.id}[at_{items.id}]", mode="eval").body
+            for item in ast.walk(made):
+                ast.copy_location(item, method)
+            return made
+        case _:
+            return node.value
 
 
 def _repeated(node: ast.Call) -> list[ast.expr] | None:
