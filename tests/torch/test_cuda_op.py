@@ -457,7 +457,7 @@ def test_opcheck():
 @on_gpu
 def test_compiled_graphs():
     torch._dynamo.reset()
-    compiled = torch.compile(lambda x, f: scale(x, f) + 1, fullgraph=True, dynamic=True)
+    compiled = torch.compile(lambda x, f: scale(x, f) + 1, fullgraph=True, dynamic=True, backend="aot_eager")
     for size in (2, 3, 300, 4000):
         x = torch.randn(size, device="cuda")
         torch.testing.assert_close(compiled(x, 2.0), 2 * x + 1)
@@ -481,7 +481,7 @@ def test_gradients():
     found = torch.func.vmap(torch.func.grad(lambda row: (differentiable(row, 3.0) ** 2).sum()))(x.detach())
     torch.testing.assert_close(found, 18 * x.detach())
     torch._dynamo.reset()
-    compiled = torch.compile(lambda x: differentiable(x, 3.0).sin(), fullgraph=True)
+    compiled = torch.compile(lambda x: differentiable(x, 3.0).sin(), fullgraph=True, backend="aot_eager")
     (found,) = torch.autograd.grad(compiled(x).sum(), x)
     torch.testing.assert_close(found, 3 * (3 * x).cos())
     with pytest.raises(NotImplementedError, match="has no forward mode"):

@@ -141,7 +141,8 @@ def test_a_compiled_graph_is_made_anew_for_another_default_dtype():
 
 @pytest.mark.parametrize("mode", ["plain", "compiled"])
 def test_gradients_are_those_of_the_default_dtype_of_the_call(mode: str):
-    function: Callable[..., Any] = torch.compile(shifted, fullgraph=True) if mode == "compiled" else shifted
+    in_graph = torch.compile(shifted, fullgraph=True, backend="aot_eager")
+    function: Callable[..., Any] = in_graph if mode == "compiled" else shifted
     x = torch.linspace(1, 2, 5, dtype=torch.float64, requires_grad=True)
     for dtype in (torch.float32, torch.float64, torch.float32, torch.float64):
         torch.set_default_dtype(dtype)
@@ -163,7 +164,7 @@ def test_the_default_device_does_not_count_beside_a_tensor(device: str):
         for operator in (shifted, ordered):
             with FakeTensorMode() as mode:
                 fake = operator(mode.from_tensor(x))[0]
-            compiled = torch.compile(lambda x, operator=operator: operator(x)[0] + 1)
+            compiled = torch.compile(lambda x, operator=operator: operator(x)[0] + 1, backend="aot_eager")
             found = [operator(x)[0], operator.python(x)[0], fake, compiled(x)]
             assert {each.device.type for each in found} == {"cpu"}
 
@@ -171,7 +172,7 @@ def test_the_default_device_does_not_count_beside_a_tensor(device: str):
 def test_the_default_device_counts_without_a_tensor():
     for operator in (counted, ordinals):
         torch.set_default_device("meta")
-        compiled = torch.compile(lambda n, operator=operator: operator(n) + 1)
+        compiled = torch.compile(lambda n, operator=operator: operator(n) + 1, backend="aot_eager")
         assert {each.device.type for each in (operator(4), operator.python(4), compiled(4))} == {"meta"}
         with torch.device("cpu"):
             torch.testing.assert_close(operator(4), operator.python(4))
@@ -198,7 +199,7 @@ def test_a_device_that_is_named_is_honoured_or_refused():
         with pytest.raises(CompileError, match="a tensor is made on 'cuda' here, and the arguments are on 'cpu'"):
             call(x)
     with pytest.raises(RuntimeError, match="a tensor is made on 'cuda' here"):
-        torch.compile(cuda, fullgraph=True)(x)
+        torch.compile(cuda, fullgraph=True, backend="aot_eager")(x)
     with FakeTensorMode() as mode:
         assert cuda(torch.empty(3, device="cuda")).device.type == "cuda"
         with pytest.raises(CompileError, match="a tensor is made on 'cuda' here"):
