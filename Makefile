@@ -46,7 +46,7 @@ errors: $(INSTALLED)
 	PYTHONPATH=tests $(BIN)/python -m support.error_cases
 
 clean:
-	rm -rf $(VENV) demo-output site .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo-output site .pytest_cache .ruff_cache
 
 $(INSTALLED): EXTRAS := demo,docs,test,lint
 $(DEMO): EXTRAS := demo

@@ -1,7 +1,6 @@
 """What holds for all tests.
 
-Hypothesis has no deadlines, since machines are shared. The disk cache is their own. Inductor compiles in the process
-that asks, and all tests share what it has built.
+The disk cache is their own. Inductor compiles in the process that asks, and all tests share what it has built.
 """
 
 import gc
@@ -9,14 +8,10 @@ import os
 
 import pytest
 import torch
-from hypothesis import settings
 
 from brickwork.config import config
 from support import shared
 from support.gpu import NO_GPU, end_if_lost, settle
-
-settings.register_profile("suite", deadline=None)
-settings.load_profile("suite")
 
 
 @pytest.hookimpl(wrapper=True)

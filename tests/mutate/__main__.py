@@ -36,8 +36,7 @@ HERE = Path(__file__).parent
 SOURCE = ROOT / "src"
 sys.path[:0] = [str(ROOT), str(SOURCE), str(ROOT / "tests")]
 
-import hypothesis.configuration  # noqa: E402  # the folders are known from here on
-import islpy  # noqa: E402, F401  # children need not import it
+import islpy  # noqa: E402, F401  # children need not import it, and the folders are known from here on
 import llvmlite.binding  # noqa: E402, F401  # likewise
 import pytest  # noqa: E402
 
@@ -114,8 +113,7 @@ def _tried(
     trial = Trial(SOURCE, functions, found, limits, record, options.measured)
     with tempfile.TemporaryDirectory() as scratch:
         os.environ["BRICKWORK_CACHE_DIR"] = f"{scratch}/disk"
-        hypothesis.configuration.set_hypothesis_home_dir(f"{scratch}/hypothesis")
-        settings = ["-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore", "--hypothesis-seed=0"]
+        settings = ["-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore"]
         settings.append(f"--basetemp={scratch}/tests")
         status = pytest.main([*settings, *options.tests], plugins=[trial])
     if status not in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}:
