@@ -89,7 +89,7 @@ def test_python_and_interpreter_agree(name: str, size: str, layout: str) -> None
     assert_same(run_interpreter(case, arguments), expected)
 
 
-@pytest.mark.parametrize(("name", "size", "layout"), forms())
+@pytest.mark.parametrize(("name", "size", "layout"), sampled(forms()))
 def test_compiled_agrees_with_python(name: str, size: str, layout: str) -> None:
     case = SUITE[name]
     arguments = arguments_of(case, SIZES[size], layout)
@@ -97,7 +97,7 @@ def test_compiled_agrees_with_python(name: str, size: str, layout: str) -> None:
     assert_same(run_compiled(case, tuple(map(copy, arguments))), expected, case)
 
 
-@pytest.mark.parametrize(("name", "widest"), sampled(in_turn(NAMES, [32, 64, 32], 1)))
+@pytest.mark.parametrize(("name", "widest"), sampled(in_turn(NAMES, [32, 64, 32], 1), 5))
 def test_threads_and_vector_widths_change_no_bit(name: str, widest: int) -> None:
     case = SUITE[name]
     arguments = arguments_of(case, 37, "plain")

@@ -20,9 +20,9 @@ from support.fuzz.check import FoundError
 from support.fuzz.check_contractions import examine_contraction
 from support.fuzz.contractions import PANELS, contraction_of_seed
 
-PROGRAMS = int(os.environ.get("BRICKWORK_FUZZ_PROGRAMS", "20"))
+PROGRAMS = int(os.environ.get("BRICKWORK_FUZZ_PROGRAMS", "10"))
 FIRST = int(os.environ.get("BRICKWORK_FUZZ_SEED", "0"))
-BATCH = 20
+BATCH = 10
 COMPILED = 5
 """Of so many programs one runs as machine code, too."""
 WORDS = ("+=", "if ", "_at[", ">> (4", "min(", ".shape[", " * d[", "for m in", "for b in", "for h in", "bias")

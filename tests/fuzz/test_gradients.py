@@ -20,7 +20,7 @@ from support.fuzz.check_torch import Limits, examine_through_torch
 from support.fuzz.findings import write
 from support.fuzz.smooth import smooth_case_of_seed
 
-PROGRAMS = int(os.environ.get("BRICKWORK_FUZZ_GRADIENTS", "30"))
+PROGRAMS = int(os.environ.get("BRICKWORK_FUZZ_GRADIENTS", "20"))
 FIRST = int(os.environ.get("BRICKWORK_FUZZ_SEED", "0"))
 BATCH = 10
 

@@ -14,9 +14,9 @@ import pytest
 from support.fuzz.check import FoundError, examine
 from support.fuzz.generate import case_of_seed
 
-PROGRAMS = int(os.environ.get("BRICKWORK_FUZZ_PROGRAMS", "20"))
+PROGRAMS = int(os.environ.get("BRICKWORK_FUZZ_PROGRAMS", "10"))
 FIRST = int(os.environ.get("BRICKWORK_FUZZ_SEED", "0"))
-BATCH = 20
+BATCH = 10
 OUTSIDE = (1196, 1490, 1825)
 """Seeds of programs that leave their tensors where a copy of a carried integer is mistaken for the integer."""
 

@@ -16,7 +16,7 @@ from support.fuzz.check import FoundError
 from support.fuzz.check_schedules import examine_schedules
 from support.fuzz.generate import case_of_seed
 
-PROGRAMS = int(os.environ.get("BRICKWORK_FUZZ_SCHEDULES", "8"))
+PROGRAMS = int(os.environ.get("BRICKWORK_FUZZ_SCHEDULES", "4"))
 FIRST = int(os.environ.get("BRICKWORK_FUZZ_SEED", "0"))
 COMPILED = 8
 """Of so many programs one runs as machine code, too."""
