@@ -1,19 +1,15 @@
 """Runs device kernels without a GPU: their LLVM as host code, once for each thread of each block.
 
-Special registers, barriers and shuffles are answered by Python; the threads of a block are threads of this process.
-Functions of libdevice are those of the C library.
+The threads of a block take turns (`grid_threads.py`). Functions of libdevice are those of the C library.
 """
 
 from __future__ import annotations
 
 import ctypes
-import math
 import re
 import struct
-import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cache
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -41,6 +37,7 @@ from brickwork.runtime.loader import load
 from brickwork.target.cpu import host_target
 from brickwork.target.cuda import cuda_target
 from brickwork.target.target import Target
+from support.grid_threads import Block, answers, run_straight
 from support.machine import Failed, Number
 
 OWNER = 4711
@@ -50,83 +47,6 @@ _PARAMETER = re.compile(r"(ptr|i64|double)(?: range\([^)]*\)| \w+| align \d+)*? 
 def emulated_target(capability: tuple[int, int] = (9, 0)) -> Target:
     """Return a GPU without the instructions that a processor has no answer to: products of matrices, bfloat16."""
     return replace(cuda_target(capability), matrix="", rounds_bfloat=False)
-
-
-@dataclass
-class _Place:
-    """Where a thread of the grid stands."""
-
-    registers: dict[str, int]
-    lane: int = 0
-    team: Any = None
-
-
-class _Barrier:
-    """Waits for all threads but those that have left, as a GPU's does."""
-
-    def __init__(self, size: int) -> None:
-        self._changed = threading.Condition()
-        self._left = size
-        self._waiting = 0
-        self._round = 0
-
-    def wait(self, seconds: float) -> bool:
-        """Wait for the others; return whether they came."""
-        with self._changed:
-            self._waiting += 1
-            here = self._round
-            self._meet()
-            return self._changed.wait_for(lambda: self._round != here, seconds)
-
-    def leave(self) -> None:
-        """Be waited for no more."""
-        with self._changed:
-            self._left -= 1
-            self._meet()
-
-    def _meet(self) -> None:
-        if self._waiting and self._waiting == self._left:
-            self._waiting = 0
-            self._round += 1
-            self._changed.notify_all()
-
-
-@dataclass
-class _Team:
-    """The threads of a block: their barriers, also those of parts of warps, and what they show one another."""
-
-    size: int
-    barrier: _Barrier
-    warps: list[_Barrier]
-    shown: list[int] = field(default_factory=list[int])
-    given: list[int] = field(default_factory=list[int])
-    parts: dict[tuple[int, int], _Barrier] = field(default_factory=dict[tuple[int, int], _Barrier])
-    gone: set[int] = field(default_factory=set[int])
-    lock: Any = field(default_factory=threading.Lock)
-    apart: bool = False
-
-    def meet(self, barrier: _Barrier) -> None:
-        """Wait at a barrier, once threads came apart for no time: what they compute is of no use then, but they end."""
-        if not barrier.wait(0 if self.apart else 20):
-            self.apart = True
-
-    def part(self, warp: int, lanes: int) -> _Barrier:
-        """Return the barrier of the threads of a warp that a mask has bits for."""
-        with self.lock:
-            if (warp, lanes) not in self.parts:
-                gone = sum(thread // 32 == warp and lanes >> thread % 32 & 1 for thread in self.gone)
-                self.parts[warp, lanes] = _Barrier(lanes.bit_count() - gone)
-            return self.parts[warp, lanes]
-
-    def leave(self, thread: int) -> None:
-        """Have no barrier wait for a thread that has left."""
-        with self.lock:
-            self.gone.add(thread)
-            parts = [
-                part for (warp, lanes), part in self.parts.items() if warp == thread // 32 and lanes >> thread % 32 & 1
-            ]
-        for barrier in (self.barrier, *self.warps[thread // 32 : thread // 32 + 1], *parts):
-            barrier.leave()
 
 
 _MACHINE = """
@@ -160,108 +80,8 @@ declare i32 @emulated_lane()
 """
 """What the machine has instructions for."""
 
-_place = threading.local()
-
-
-def _register(name: str) -> Any:
-    return ctypes.CFUNCTYPE(ctypes.c_int32)(lambda: _place.here.registers[name])
-
-
-def _barrier(number: int) -> None:
-    assert number == 0
-    here = _place.here
-    assert here.registers["ntid_y"] == 1, "warps with iterations of their own do not meet"
-    if here.team is not None:
-        here.team.meet(here.team.barrier)
-
-
-def _part(mask: int) -> _Barrier:
-    """Return the barrier of the threads of a warp that a mask has bits for."""
-    here, lanes = _place.here, mask & 0xFFFFFFFF
-    assert lanes >> here.lane % 32 & 1, "a thread is one of those that it names"
-    if mask == -1:
-        return here.team.warps[here.lane // 32]
-    return here.team.part(here.lane // 32, lanes)
-
-
-def _warp_barrier(mask: int) -> None:
-    if _place.here.team is not None:
-        _place.here.team.meet(_part(mask))
-
-
-def _shuffle(source_of: Callable[[int, int], int]) -> Any:
-    def exchange(mask: int, value: int, lane: int, clamp: int) -> int:
-        assert clamp == 31
-        here, part = _place.here, _part(mask)
-        here.team.shown[here.lane] = value
-        here.team.meet(part)
-        source = source_of(here.lane, lane)
-        given = source // 32 == here.lane // 32 and mask >> source % 32 & 1
-        found = here.team.shown[source] if given else value
-        here.team.meet(part)
-        return found
-
-    word = ctypes.c_int32
-    return ctypes.CFUNCTYPE(word, word, word, word, word)(exchange)
-
-
 WHOLE_WARPS = False
 """Whether all threads of a warp are together wherever one asks; a test says so that has no others."""
-
-
-def _active() -> int:
-    return -1 if WHOLE_WARPS and _place.here.team is not None else 0
-
-
-def _lane() -> int:
-    return _place.here.lane % 32
-
-
-def _match(value: int) -> int:
-    """Return whether all threads of a warp give the same value."""
-    here = _place.here
-    here.team.given[here.lane] = value
-    warp = here.team.warps[here.lane // 32]
-    here.team.meet(warp)
-    first = here.lane // 32 * 32
-    found = len(set(here.team.given[first : first + 32])) == 1
-    here.team.meet(warp)
-    return int(found)
-
-
-def _votes(value: int) -> int:
-    """Return the mask of the threads of a warp that give 1."""
-    here = _place.here
-    here.team.given[here.lane] = value
-    warp = here.team.warps[here.lane // 32]
-    here.team.meet(warp)
-    first = here.lane // 32 * 32
-    found = sum(1 << place for place, given in enumerate(here.team.given[first : first + 32]) if given)
-    here.team.meet(warp)
-    return ctypes.c_int32(found).value
-
-
-_ANSWERS = {
-    "votes": ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32)(_votes),
-    "active": ctypes.CFUNCTYPE(ctypes.c_int32)(_active),
-    "lane": ctypes.CFUNCTYPE(ctypes.c_int32)(_lane),
-    "equal": ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64)(_match),
-    **{
-        f"sreg_{name}": _register(name)
-        for name in ("tid_x", "tid_y", "ntid_x", "ntid_y", "ctaid_x", "ctaid_y", "nctaid_x", "nctaid_y")
-    },
-    "barrier": ctypes.CFUNCTYPE(None, ctypes.c_int32)(_barrier),
-    "warp_barrier": ctypes.CFUNCTYPE(None, ctypes.c_int32)(_warp_barrier),
-    "shuffle_down": _shuffle(lambda here, lane: here + lane),
-    "shuffle_idx": _shuffle(lambda here, lane: here // 32 * 32 + lane),
-    "shuffle_bfly": _shuffle(lambda here, lane: here ^ lane),
-}
-
-
-@cache
-def _answers() -> dict[str, int]:
-    places = {name: ctypes.cast(function, ctypes.c_void_p).value for name, function in _ANSWERS.items()}
-    return {f"emulated_{name}": place for name, place in places.items() if place is not None}
 
 
 class Emulated:
@@ -286,8 +106,8 @@ class Emulated:
         text = _for_host(self.text, name, self.layout)
         text += _geometry(kernel, self.layout)
         host = host_target(16)
-        address = load((compile_module if optimised else translate_module)(text, host), _answers()).address
-        self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address("run"))
+        address = load((compile_module if optimised else translate_module)(text, host), answers()).address
+        self._run = address("run")
         self._geometry = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(address("geometry"))
 
     def __call__(self, tensors: Sequence[torch.Tensor], scalars: Sequence[Number] = ()) -> Failed | None:
@@ -332,27 +152,11 @@ class Emulated:
 
     def run_block(self, at: tuple[int, int], grid: tuple[int, int], block: tuple[int, int], context: Any) -> None:
         """Run the block of threads that stands somewhere in a grid."""
-        registers = {"ctaid_x": at[0], "ctaid_y": at[1], "nctaid_x": grid[0], "nctaid_y": grid[1]}
-        shared = "sync" in self.text
-        size, (row, teams) = math.prod(block), block
-        team = _Team(size, _Barrier(size), [_Barrier(32) for _ in range(size // 32)], [0] * size, [0] * size)
-
-        def run(thread: int) -> None:
-            place = {"tid_x": thread % row, "tid_y": thread // row, "ntid_x": row, "ntid_y": teams}
-            _place.here = _Place({**registers, **place}, thread, team if shared else None)
-            self._run(ctypes.addressof(context))
-            team.leave(thread)
-
-        if not shared:
-            for thread in range(size):
-                run(thread)
-            return
-        threads = [threading.Thread(target=run, args=(number,)) for number in range(size)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert not team.apart, "all threads of a block meet at its barriers"
+        places = (self._run, ctypes.addressof(context), at, grid, block)
+        if "sync" in self.text:
+            Block(*places, together=lambda: bool(WHOLE_WARPS)).run()
+        else:
+            run_straight(*places)
 
 
 def _bits(single: bool, floating: bool, value: Number) -> int:
