@@ -17,6 +17,7 @@ from support.gpu import NO_GPU, end_if_lost, settle
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session):
     """Look for garbage only among what tests make: torch and the tests' own modules have millions of objects."""
+    shared.keep_answers()
     gc.disable()
     found = yield
     gc.freeze()

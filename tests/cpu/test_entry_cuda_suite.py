@@ -112,7 +112,7 @@ def expected(case: Case, arguments: tuple[Any, ...]) -> list[torch.Tensor]:
     return [*results, *(item for item in arguments if isinstance(item, torch.Tensor))]
 
 
-@pytest.mark.parametrize(("name", "size", "layout"), sampled(forms()))
+@pytest.mark.parametrize(("name", "size", "layout"), sampled(forms(), 3))
 def test_what_is_launched_computes_what_the_source_says(name: str, size: str, layout: str) -> None:
     case = SUITE[name]
     arguments = arguments_of(case, SIZES[size], layout)

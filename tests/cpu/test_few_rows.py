@@ -38,7 +38,7 @@ def roles(rig) -> set[Role]:
 LEAST = emulated_target().block_threads // 4
 
 
-@pytest.mark.parametrize(("points", "places"), in_turn([LEAST - 1, LEAST, LEAST + 1, 2 * LEAST + 77], [1, 3, 31], 2))
+@pytest.mark.parametrize(("points", "places"), in_turn([LEAST - 1, LEAST, LEAST + 1, 2 * LEAST + 77], [1, 3, 31], 1))
 def test_blocks_share_long_rows_out_that_few_threads_would_go_along(points, places):
     x, y = torch.randn(5, places), torch.randn(points, places)
     rig = rig_of(soft_least, x, y)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from functools import wraps
+from functools import lru_cache, wraps
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
+from brickwork.analysis import isl
 from brickwork.frontend import definition
 from brickwork.frontend import lower as lowering
 from brickwork.ir import verify
@@ -81,3 +82,12 @@ lower = shared(lowering.lower)
 derive = shared(derivation.derive)
 schedule_program = shared(pipeline.schedule_program)
 verify_program = shared(verify.verify_program)
+
+ANSWERS = 1 << 16
+"""Answers of isl that are kept: kernels of many tests ask the same."""
+
+
+def keep_answers() -> None:
+    """Keep what isl says of sets for all of a run: it knows nothing but their text."""
+    for name in ("_left_over", "_is_feasible", "_parameters_where", "_sample"):
+        setattr(isl, name, lru_cache(ANSWERS)(getattr(isl, name).__wrapped__))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch._dynamo.testing import CompileCounterWithBackend
 from torch._subclasses import FakeTensorMode
 
 import brickwork as bw
@@ -133,10 +134,12 @@ def test_code_for_gpus_asks_for_the_default_dtype():
 def test_a_compiled_graph_is_made_anew_for_another_default_dtype():
     """The memory that a graph plans for results has their size."""
     x = torch.ones(4096, dtype=torch.float64)
-    compiled = torch.compile(lambda x: shifted(x)[0] * 2, fullgraph=True)
-    for dtype in (torch.float32, torch.float64, torch.float32):
+    counter = CompileCounterWithBackend("aot_eager")
+    compiled = torch.compile(lambda x: shifted(x)[0] * 2, fullgraph=True, backend=counter)
+    for dtype, graphs in ((torch.float32, 1), (torch.float64, 2), (torch.float32, 2)):
         torch.set_default_dtype(dtype)
         torch.testing.assert_close(compiled(x), shifted(x)[0] * 2)
+        assert counter.frame_count == graphs
 
 
 @pytest.mark.parametrize("mode", ["plain", "compiled"])

@@ -92,18 +92,17 @@ def test_each_of_three_definitions_keeps_its_code_and_the_name_means_the_last() 
 
 
 @pytest.mark.filterwarnings("ignore:BW403")
-@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
-def test_graphs_call_the_handle_that_they_were_traced_with(backend: str) -> None:
-    a = scaled(f"traced_{backend}", 2.0)
+def test_graphs_call_the_handle_that_they_were_traced_with() -> None:
+    a = scaled("traced", 2.0)
 
     def step(y: torch.Tensor) -> torch.Tensor:
         return a(y) + 1.0
 
-    compiled = torch.compile(step, backend=backend, fullgraph=True)
+    compiled = torch.compile(step, backend="aot_eager", fullgraph=True)
     y = x.clone().requires_grad_()
     before = compiled(y).sum()
-    b = scaled(f"traced_{backend}", 3.0)
-    both = torch.compile(lambda y: (a(y), b(x=y)), backend=backend, fullgraph=True)
+    b = scaled("traced", 3.0)
+    both = torch.compile(lambda y: (a(y), b(x=y)), backend="aot_eager", fullgraph=True)
     assert [each.tolist() for each in both(x)] == [(2 * x * x).tolist(), (3 * x * x).tolist()]
     assert gradient(lambda y: both(y)[1]) == (6 * x).tolist()
     assert compiled(x).tolist() == (2 * x * x + 1).tolist()

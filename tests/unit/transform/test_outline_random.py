@@ -8,8 +8,8 @@ from support.fuzz.check import FoundError
 from support.fuzz.check_grid import examine_in_pieces
 from support.fuzz.generate import case_of_seed
 
-PROGRAMS = int(os.environ.get("BRICKWORK_FUZZ_PROGRAMS", "20"))
-BATCH = 20
+PROGRAMS = int(os.environ.get("BRICKWORK_FUZZ_PROGRAMS", "10"))
+BATCH = 10
 
 
 @pytest.mark.parametrize("batch", range((PROGRAMS + BATCH - 1) // BATCH))

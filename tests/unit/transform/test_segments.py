@@ -190,7 +190,7 @@ def test_gradients_of_rows_of_segments_are_contractions(function, dtype):
     depths = {node.index.name for node in walk(pieces) if isinstance(node, For) and node.role in CONTRACTED}
     assert depths == ({"j", "i"} if function is made else set())
     run, source = in_interpreter(pieces), random.Random(f"{dtype}")
-    for number in range(20):
+    for number in range(10):
         segments, rows = source.choice((0, 1, 2, 5)), source.choice((0, 1, 7, 20))
         terms, columns = source.choice((1, 4, 8)), source.choice((1, 4, 8))
         ends = sorted(source.randint(0, rows) for _ in range(segments + 1))
