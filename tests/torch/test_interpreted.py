@@ -45,6 +45,33 @@ def test_a_broken_word_is_found_on_real_data(checked):
         op(x, torch.tensor([0, 1, 2, 4]))
 
 
+def with_rows_made_inside(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty(x.shape[0])
+    for i in bw.prange(x.shape[0]):
+        row = torch.zeros(x.shape[1])
+        for j in range(x.shape[1]):
+            row[j] = x[i, j] * 2
+        out[i] = row[0] * row[-1]
+    return out
+
+
+def with_a_row_made_before(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty(x.shape[0])
+    row = torch.zeros(x.shape[1])
+    for i in bw.prange(x.shape[0]):
+        for j in range(x.shape[1]):
+            row[j] = x[i, j] * 2
+        out[i] = row[0] * row[-1]
+    return out
+
+
+def test_what_each_iteration_makes_for_itself_is_not_shared(checked):
+    x = torch.randn(3, 4)
+    torch.testing.assert_close(checked(with_rows_made_inside)(x), 4 * x[:, 0] * x[:, -1])
+    with pytest.raises(bw.RaceError, match=r"row\[0\]"):
+        checked(with_a_row_made_before)(x)
+
+
 def test_what_is_written_reaches_the_caller_and_shared_memory_is_shared(checked):
     op = checked(shift)
     x = torch.ones(5)

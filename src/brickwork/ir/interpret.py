@@ -505,6 +505,8 @@ def _allocate(node: Allocate) -> _Step:
             raise RuntimeError(f"{node.loc}: `{tensor.name}` cannot have the shape {shape}")
         memory = _given(state, node, shape) or _new(state, node, shape)
         state.memories[tensor.number] = memory
+        if state.detector is not None:
+            state.detector.made[id(memory.data)] = node.loc
         if fill is not None:
             value = narrow(cast(fill(state), value_dtype(memory.dtype)), memory.dtype)
             for position in _positions(memory):

@@ -70,6 +70,8 @@ class Detector:
         self.watches: list[_Watch] = []
         self._threads: Sequence[_Watch] = ()
         self._own: set[Element] = set()
+        self.made: dict[int, Location] = {}
+        """Where the source makes tensors that are no arguments, by their storage."""
 
     def store(self) -> None:
         """Begin a store: what is read for the first time from now on is read for it."""
@@ -101,6 +103,8 @@ class Detector:
     def access(self, element: Element, now: Access) -> None:
         """Record an access, whose `iteration` is filled in here; raise RaceError if it collides with another one."""
         for watch in self.watches:
+            if self._is_moved(element[0], watch.loop):
+                continue
             iteration, history = watch.iteration, watch.elements.get(element)
             if history is None:
                 history = watch.elements[element] = _History()
@@ -113,6 +117,17 @@ class Detector:
                 seen.append(replace(now, iteration=iteration))
         if not now.tensor.is_local:
             self._step(element, now)
+
+    def _is_moved(self, storage: int, loop: For) -> bool:
+        """Return whether a tensor was moved before a loop that is claimed independent, and makes it in each turn."""
+        place = self.made.get(storage)
+        return (
+            place is not None
+            and loop.role is Role.SEQUENTIAL
+            and place.file == loop.loc.file
+            and place.function == loop.loc.function
+            and place.line > loop.loc.line
+        )
 
     def _step(self, element: Element, now: Access) -> None:
         """Watch the order of what the threads of a block do in lockstep."""
