@@ -78,6 +78,7 @@ from brickwork.transform.autodiff.slices import (
     loads,
     loads_of,
     most_stores,
+    own_read,
     slice_of,
     updated,
 )
@@ -209,6 +210,8 @@ class _Gatherer:
         own = {place.store.access for updates in found.values() for place in updates}
         mixed = {node.tensor for node in walk(root) if isinstance(node, Store) and node.access not in own}
         self.zero -= mixed
+        added_to = {read.access for each in found.values() for place in each if (read := own_read(place.store))}
+        self.read |= {each.tensor for each in walk(root) if isinstance(each, Load) and each.access not in added_to}
         early = read_before_write(root, self.separate, depth)
         changing = loads_of(root, effects(root).stores.difference(found.keys() - mixed))
         gathered = self.gathered(root, found, depth, changing - loads_of(root, early)) if early else {}
@@ -232,8 +235,7 @@ class _Gatherer:
             residual = replace(residual, body=self.block(residual.body, depth + 1))
             self.zero = zero
         nests = [item for tensor, terms in gathered.items() for item in self.written(tensor, terms, depth, not assumed)]
-        stores = effects(residual).stores
-        remaining = (residual,) if stores else _without_checks(residual)
+        remaining = (residual,) if effects(residual).stores else _without_checks(residual)
         new = (*nests, *remaining) if early else (*remaining, *nests)
         if not assumed or not gathered:
             return new if gathered else (residual,)

@@ -166,7 +166,7 @@ def _apart(
     """
     while True:
         numbers = {store.access for store in updates}
-        own = {node.access for store in updates if (node := _element(store)) is not None}
+        own = {node.access for store in updates if (node := own_read(store)) is not None}
         rest = [node.access for node in touched if node.access not in own | numbers]
         if not rest:
             return updates
@@ -176,7 +176,7 @@ def _apart(
         updates = left
 
 
-def _element(store: Store) -> Load | None:
+def own_read(store: Store) -> Load | None:
     """Return the read of the element that a store adds to."""
     own = (node for node in walk(store.value) if isinstance(node, Load) and node.tensor == store.tensor)
     return None if store.combine is not None else next((each for each in own if each.indices == store.indices), None)

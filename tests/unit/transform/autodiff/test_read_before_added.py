@@ -27,16 +27,46 @@ def added_last(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> None:
         w[(3 * i) % n] += z[i // 2] * z[i // 2]
 
 
-def test_what_is_read_before_it_is_added_to_is_filled() -> None:
+def added_beside(x: torch.Tensor, y: torch.Tensor) -> None:
+    """The last loop's gradient reads odd elements, and adds to even ones, in one nest."""
+    n = x.shape[0]
+    w = torch.zeros(2 * n, dtype=torch.float64)
+    for i in range(n):
+        w[2 * i] = x[i] * x[i]
+    for i in range(n - 2):
+        for k in range(3):
+            y[i] += w[2 * (i + k)]
+    for i in range(n - 2):
+        for k in range(3):
+            w[2 * i + 1] += w[2 * (i + k)] * x[i]
+
+
+def added_in_a_half(x: torch.Tensor, y: torch.Tensor) -> None:
+    n = x.shape[0]
+    w = torch.zeros(2 * n, dtype=torch.float64)
+    for i in range(n):
+        w[i] = x[i] * x[i]
+    for i in range(n - 2):
+        for k in range(3):
+            y[i] += w[i + k]
+    for i in range(n - 2):
+        for k in range(3):
+            w[n + i] += w[i + k] * x[i]
+
+
+@pytest.mark.parametrize(
+    ("function", "sizes"), [(added_last, (7, 5, 4)), (added_beside, (7, 5)), (added_in_a_half, (7, 5))]
+)
+def test_what_is_read_before_it_is_added_to_is_filled(function: Callable[..., None], sizes: tuple[int, ...]) -> None:
     """Nothing reads what the last loop adds: its gradient is of zeros, which were whatever memory held."""
-    arguments = numbers(7), numbers(5), numbers(4)
+    arguments = [numbers(size) for size in sizes]
     (made,) = [
         node
-        for node in derived(added_last, arguments).body
+        for node in derived(function, arguments).body
         if isinstance(node, Allocate) and node.tensor.name.startswith("w_adjoint")
     ]
     assert made.fill is not None
-    check_gradients(added_last, *arguments)
+    check_gradients(function, *arguments)
 
 
 def scaled_sums(x: torch.Tensor, y: torch.Tensor) -> None:
