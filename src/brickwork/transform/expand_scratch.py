@@ -61,6 +61,7 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.walk import (
     assigned_symbols,
+    blocks_in,
     read_symbols,
     rewrite,
     rewrite_loops,
@@ -74,6 +75,7 @@ from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.columns import columns_of, has_nests
 from brickwork.transform.free_variables import with_body
+from brickwork.transform.guard import conjunction
 from brickwork.transform.nests_apart import Changed, beside, with_each
 from brickwork.transform.privatise import ROOM, OwnerFinder, copied_extents, scratch_of
 from brickwork.transform.privatise_reductions import PIECES
@@ -170,7 +172,7 @@ def _of_lists(launch: Launch, lists: Sequence[Tensor], names: Names, target: Tar
     condition, host, other = _apart(kernel, found, sizes, names, target)
     analysis = analyse(kernel)
     owners = [(item.tensor, [each[-1] for each in item.loops.values()]) for item in found]
-    if all(_is_by_items(inside, tensor, analysis, joined=True) for tensor, inside in owners):
+    if all(build.is_constant(_is_by_items(each, tensor, analysis, joined=True), 1) for tensor, each in owners):
         return beside(launch, condition, host, other, LONG)
     rows = reduce(lambda a, b: build.apply("maximum", a, b), (build.product(item.extents) for item in found))
     few = build.apply("lt", rows, build.integer(target.threads // 2))
@@ -228,7 +230,7 @@ def _expansions(
             columns = zip(*loops.values(), strict=True)
             extents = tuple(reduce(lambda a, b: build.apply("maximum", a, b), map(_trips, each)) for each in columns)
             few = build.apply("lt", build.product(extents), build.integer(threads // 2))
-            few = few if _is_by_items(owners, tensor, analysis) else build.constant(False, BOOL)
+            few = conjunction((few, _is_by_items(owners, tensor, analysis)))
             if not _move_out(owners, tensor, analysis, live):
                 many = build.apply("ge", build.product(sizes[tensor]), build.integer(SHORT))
                 few = build.apply("logical_and", few, many)
@@ -236,19 +238,40 @@ def _expansions(
     return tuple(found)
 
 
-def _is_by_items(owners: Sequence[For], tensor: Tensor, analysis: Analysis, *, joined: bool = False) -> bool:
-    """Whether threads may have an item of a tensor each: loops access one in each iteration, and share nothing.
+def _is_by_items(owners: Sequence[For], tensor: Tensor, analysis: Analysis, *, joined: bool = False) -> Expression:
+    """Return whether threads may have an item of a tensor each: loops access one in each iteration, and share nothing.
 
-    Or nothing but what is `joined` after the loop.
+    Or nothing but what is `joined` after the loop. In a long loop for threads each may read all items, as sums do.
     """
     verdicts = analysis.loops.items()
     free = {index for index, verdict in verdicts if verdict.independent and (joined or not verdict.reductions)}
     free -= {owner.index for owner in owners}
-    return all(
-        any(isinstance(index, Read) and index.symbol in free for index in node.indices)
-        for node in walk(owners)
-        if isinstance(node, Load | Store) and node.tensor == tensor
-    )
+    moving = assigned_symbols(owners) | {node.index for node in statements(owners) if isinstance(node, For)}
+
+    def asked(node: Load | Store, around: Sequence[For]) -> Expression:
+        if any(isinstance(index, Read) and index.symbol in free for index in node.indices):
+            return build.constant(True, BOOL)
+        first = next((loop for loop in around if loop.index in free), None)
+        if isinstance(node, Store) or joined or first is None or read_symbols((first.start, first.stop)) & moving:
+            return build.constant(False, BOOL)
+        return build.apply("ge", _trips(first), build.integer(SHORT))
+
+    conditions = (asked(*each) for each in _accesses(owners, tensor, ()))
+    return conjunction(dict.fromkeys(conditions))
+
+
+def _accesses(
+    block: Sequence[Statement], tensor: Tensor, around: tuple[For, ...]
+) -> Iterator[tuple[Load | Store, tuple[For, ...]]]:
+    """Yield the accesses to a tensor in a block, with the loops around them."""
+    for statement in block:
+        inside = (*around, statement) if isinstance(statement, For) else around
+        found = [item for part in blocks_in(statement) for item in _accesses(part, tensor, inside)]
+        numbers = {node.access for node, _ in found}
+        for node in walk(statement):
+            if isinstance(node, Load | Store) and node.tensor == tensor and node.access not in numbers:
+                yield node, around
+        yield from found
 
 
 def _move_out(

@@ -1,14 +1,18 @@
 """Long lists of iterations: in memory, so that blocks share them out, where few threads would have one each."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 
 from brickwork.ir import build
 from brickwork.ir.interpret import run_program
-from brickwork.ir.nodes import Allocate, If, Local
+from brickwork.ir.nodes import Allocate, Constant, If, Local
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import statements, walk
-from support.lowering import argument_type
+from brickwork.transform.canonical.form import canonical
+from brickwork.transform.expand_scratch import with_expanded_scratch
+from support.lowering import argument_type, numbers
 from support.scheduling import GPU, same, way
 from support.shared import define, lower, schedule_program
 from support.tensors import to_memory
@@ -147,3 +151,42 @@ def test_lists_that_a_search_goes_through_are_their_threads(rows):
     program = schedule_program(lower(define(nearest), signature), GPU)[0]
     assert not [node for node in walk(program) if isinstance(node, Allocate) and node.tensor.name == "best"]
     assert any(isinstance(node, Local) and node.tensor.name == "best" for node in statements(program))
+
+
+def low_rank(x: torch.Tensor, a: torch.Tensor, b: torch.Tensor, y: torch.Tensor) -> None:
+    for i in range(x.shape[0]):
+        h = torch.zeros(a.shape[0])
+        for q in range(a.shape[0]):
+            for c in range(x.shape[1]):
+                h[q] += x[i, c] * a[q, c]
+        for j in range(b.shape[0]):
+            s = 0.0
+            for q in range(a.shape[0]):
+                s += h[q] * b[j, q]
+            y[i, j] = s
+
+
+def summed_outside(x: torch.Tensor, a: torch.Tensor, b: torch.Tensor, y: torch.Tensor) -> None:
+    """Each thread of a block would have the sum, and none a part of it."""
+    for i in range(x.shape[0]):
+        h = torch.zeros(a.shape[0])
+        for q in range(a.shape[0]):
+            for c in range(x.shape[1]):
+                h[q] += x[i, c] * a[q, c]
+        s = 0.0
+        for q in range(a.shape[0]):
+            s += h[q] * b[0, q]
+        y[i, 0] = s
+
+
+@pytest.mark.parametrize(("function", "few"), [(low_rank, True), (summed_outside, False)])
+def test_few_items_that_sums_of_long_loops_read_have_an_axis_for_few_rows(
+    function: Callable[..., None], few: bool
+) -> None:
+    given = (numbers(3, 4), numbers(2, 4), numbers(40, 2), numbers(3, 40))
+    signature = Signature(tuple(map(argument_type, given)), device="cuda", narrow=True, aligned=True)
+    program, _ = with_expanded_scratch(canonical(way(function, signature), sizes=True), GPU)
+    (choice,) = (node for node in program.body if isinstance(node, If))
+    numbers_asked = [node.value for node in walk(choice.condition) if isinstance(node, Constant)]
+    assert (GPU.threads // 2 in numbers_asked) == few
+    same(function, *given)
