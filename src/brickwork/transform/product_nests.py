@@ -68,6 +68,7 @@ from brickwork.transform.nests_apart import (
     worth_tiles,
 )
 from brickwork.transform.scratch import Names, copied, names_of
+from brickwork.transform.sums_of_sums import with_whole_sums
 from brickwork.transform.whole_ranges import (
     chain,
     directly,
@@ -179,10 +180,15 @@ def _unblocked(
     analysed: Callable[[], Analysis],
     names: Names,
 ) -> Apart | None:
-    """Return a nest whose ranges are whole, if its sums are worth tiles then; None if none is cut into blocks."""
+    """Return a nest whose ranges are whole, if its sums are worth tiles then; None if none is cut into blocks.
+
+    So is it for a nest whose sums add up products of sums of their own.
+    """
     if not isinstance(statement, For) or not stands_alone(statement, live[statement.index]):
         return None
-    if (joined := _joined(statement, kernel, analysed, names)) is None:
+    flat = rewrite_statements((statement,), lambda item: with_whole_sums(item, names))
+    joined = _joined(statement, kernel, analysed, names) if flat == (statement,) else (flat, list[Expression]())
+    if joined is None:
         return None
     found, asked = joined
     place, body = Place((), Ranges(frozenset(kernel.scalars) - assigned_symbols(kernel.body))), found

@@ -73,6 +73,7 @@ from brickwork.transform.schedule.lengths import lengths_in
 from brickwork.transform.schedule.register_tile import TilePlanner, tile_conditions
 from brickwork.transform.schedule.schedule import Contract, Schedule, Verb, planned
 from brickwork.transform.schedule.segments import Segments, headed, segments_of, sunk
+from brickwork.transform.sums import linear
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,32 +345,43 @@ class ContractionPlanner(TilePlanner):
 
         best, *others = sorted(found.sums, key=worth, reverse=True)
         long = (loop for loop in others if (self.count(loop) or LEAST_TERMS) >= LEAST_TERMS)
-        return next((loop for loop in long if self.second and not _is_in_window(found, loop, band)), best)
+        second = self.second and self.count(best) is None
+        return next((loop for loop in long if second and not _is_in_window(found, loop, band)), best)
 
     def is_read(self, found: Contraction, index: Symbol, names: frozenset[Symbol]) -> tuple[bool, bool]:
-        """Whether all factors have the index of a loop in an axis without others, and whether one has it along memory.
+        """Return whether all factors have the index of a loop in an axis without others, and whether one goes along it.
 
-        `names` are the loops that move in a tile, or in its sum.
+        That is in memory, element by element. `names` are the loops that move in a tile, or in its sum. It is asked of
+        the reads that go with most loops of the sum: not of scales of blocks of terms.
         """
-        own, along = True, False
+        own, along, sums = True, False, {loop.index for loop in found.sums}
         for factor in found.factors:
             loads = [node for node in walk(factor.value) if isinstance(node, Load)]
+            most = max((len(read_symbols(node) & sums) for node in loads), default=0)
+            loads = [node for node in loads if len(read_symbols(node) & sums) == most]
             own = own and any(
                 read_symbols(place) & names == frozenset({index}) for node in loads for place in node.indices
             )
             for node in loads:
                 unit = node.tensor.type.unit_axis
-                along = along or (unit is not None and index in read_symbols(node.indices[unit]))
+                steps = () if unit is None else linear(node.indices[unit]).terms
+                along = along or any(index in read_symbols(item) and abs(step) == 1 for item, step in steps)
         return own, along
 
 
 def _goes_over_windows(found: Contraction, loop: For) -> bool:
-    """Whether the places of windows along memory are those of a loop: it goes over the axis, or nearly so."""
+    """Whether the places of windows along memory are those of a loop: it goes over the axis, or nearly so.
+
+    Long blocks that follow on one another are no windows.
+    """
     for node in walk([factor.value for factor in found.factors]):
         if isinstance(node, Load) and (axis := node.tensor.type.unit_axis) is not None:
             index, size = node.indices[axis], Size(tensor=node.tensor, axis=axis)
             read = read_symbols(index)
-            if loop.index in read and len(read) > 1 and size in {*walk(loop.stop)}:
+            blocks = any(
+                item == build.read(loop.index) and abs(step) >= LEAST_TERMS for item, step in linear(index).terms
+            )
+            if loop.index in read and len(read) > 1 and size in {*walk(loop.stop)} and not blocks:
                 return True
     return False
 
