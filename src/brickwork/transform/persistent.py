@@ -316,10 +316,8 @@ class _Sharing:
     @legality
     def rows(self, body: Block) -> Symbols:
         """Return the loops that an iteration is made of, if the threads of a part of a warp may share these out."""
-        inside = [node for node in statements(body) if isinstance(node, For | While)]
-        found = [loop for loop in inside if isinstance(loop, For) and not effects(loop.body).loops]
-        alone = (not self.analysis.loops[loop.index].independent or are_short([loop]) for loop in found)
-        if any(isinstance(node, While) for node in inside) or any(alone):
+        found = [loop for loop in statements(body) if isinstance(loop, For) and not effects(loop.body).loops]
+        if any(not self.analysis.loops[loop.index].independent or are_short([loop]) for loop in found):
             return NONE
         rows = frozenset(loop.index for loop in found)
         return rows if may_run_in_lockstep(body, rows) else NONE

@@ -301,6 +301,40 @@ def counted(x: torch.Tensor, y: torch.Tensor) -> None:
                 y[i, j] += x[i, j] * n
 
 
+def swept(x: torch.Tensor, y: torch.Tensor) -> None:
+    """Iterations along a row wait for one another."""
+    for _ in range(3):
+        for i in range(x.shape[0]):
+            for j in range(1, x.shape[1]):
+                x[i, j] = max(x[i, j - 1] - y[i, j], x[i, j] - 1.0)
+        for i in range(x.shape[0]):
+            y[i, 0] = x[x.shape[0] - 1 - i, 1]
+
+
+def turned(x: torch.Tensor, y: torch.Tensor) -> None:
+    """Each thread has a copy of a list, of which it would fill a part."""
+    for _ in range(3):
+        for i in range(x.shape[0]):
+            t = [0.0] * 40
+            for j in range(40):
+                t[j] = x[i, j]
+            for j in range(40):
+                y[i, j] = t[39 - j]
+        for i in range(x.shape[0]):
+            x[i, 0] = y[x.shape[0] - 1 - i, 1]
+
+
+def shortened(x: torch.Tensor, y: torch.Tensor) -> None:
+    """Rows have as many elements as a vector in space."""
+    for _ in range(3):
+        for i in range(x.shape[0]):
+            for j in range(3):
+                x[i, j] -= y[i, j]
+            x[i, 3] = x[i, 0]
+        for i in range(x.shape[0]):
+            y[i, 0] = x[x.shape[0] - 1 - i, 1]
+
+
 def roles(function, *arguments):
     (kernel, *_) = blocks(outlined(function, *arguments))
     return {node.role for node in statements(kernel) if isinstance(node, For)}
@@ -311,8 +345,13 @@ def test_rows_of_loops_are_for_warps():
     arguments = torch.rand(6, 7) + 6 * torch.eye(6, 7), torch.rand(6, 3)
     assert roles(eliminated, *arguments) == {Role.BLOCK, Role.SEQUENTIAL, Role.WARP, Role.THREAD}
     assert_same(eliminated, *arguments)
-    assert Role.WARP not in roles(counted, *arguments[:1], torch.rand(6, 7))
-    assert_same(counted, *arguments[:1], torch.rand(6, 7))
+
+
+@pytest.mark.parametrize("function", [counted, swept, turned, shortened])
+def test_rows_that_threads_cannot_share_out_are_for_a_thread_each(function):
+    arguments = torch.rand(4, 40), torch.rand(4, 40)
+    assert Role.WARP not in roles(function, *arguments)
+    assert_same(function, *arguments)
 
 
 def test_nests_are_one_range_of_threads():
