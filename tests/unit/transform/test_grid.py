@@ -559,3 +559,37 @@ def test_threads_share_sums_from_places_of_which_nothing_is_known():
     with pytest.raises(IndexError):
         run_program(pieces, (x, y, 1.5, 4), check=True)
     agree(sums_from_places_that_floats_say, x, y, 0.125, 2)
+
+
+def products(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    out = torch.empty(x.shape[0], y.shape[0])
+    for i in range(x.shape[0]):
+        for j in range(y.shape[0]):
+            s = 0.0
+            for k in range(x.shape[1]):
+                s += x[i, k] / y[j, k]
+            out[i, j] = s
+    return out
+
+
+def quotients(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    out = torch.empty(x.shape[0], y.shape[0])
+    for i in range(x.shape[0]):
+        for j in range(y.shape[0]):
+            s = 0.0
+            for k in range(x.shape[1]):
+                a, b = x[i, k], y[j, k]
+                s += a / b + b / (a + 2.0) + a / (a + b) + b / (a * b + 1.0)
+            out[i, j] = s
+    return out
+
+
+@pytest.mark.parametrize(("function", "tiled"), [(products, True), (quotients, False)])
+def test_terms_that_take_long_are_in_no_tiles(function, tiled):
+    """What tiles would share is read in less time than one term is computed in, and each iteration in one is code."""
+    signature = Signature(tuple(map(types_of, [torch.rand(64, 32)] * 2)), device="cuda", narrow=True, aligned=True)
+    pieces, scheduled = schedule_program(lower(define(function), signature), GPU)
+    written = [verb for item in scheduled for verb in item.schedule.verbs if type(verb).__name__ == "Unroll"]
+    loops = [node for kernel in kernels(pieces) for node in statements(kernel) if isinstance(node, For)]
+    assert bool(written) is tiled
+    assert (max(loop.unrolled for loop in loops) > 1) is tiled

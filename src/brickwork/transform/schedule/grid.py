@@ -158,8 +158,8 @@ class GridPlanner(SharingPlanner):
     def spread(self, band: list[For]) -> Iterator[Verb]:
         """Give the iterations of a band to threads."""
         innermost = self.innermost(band)
-        # What an iteration does depends on a condition: neighbours do not go together.
-        apart = any(is_rectangle(node, self.analysis) for node in band)
+        # Neighbours do not go together where a condition says what an iteration does, nor where that is much code.
+        apart = any(is_rectangle(node, self.analysis) for node in band) or self.has_costly_terms(band[-1])
         sharing = self.sharing(band, innermost) if self.wide and not apart else None
         across = None if self.adds_together(innermost) else find_across(self.inside(innermost), band, innermost)
         order = [*(node for node in band if node is not innermost), innermost]

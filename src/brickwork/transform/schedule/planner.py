@@ -115,6 +115,12 @@ class Planner:
         verdict = self.analysis.loops[loop.index]
         return verdict.independent and {item.symbol for item in verdict.reductions} <= symbols
 
+    def has_costly_terms(self, last: For) -> bool:
+        """Whether terms of a sum take longer to compute than to read: tiles would be more code, and nothing less."""
+        loops = (node for node in walk(last.body) if isinstance(node, For))
+        sums = (loop for loop in loops if self.analysis.loops[loop.index].reductions)
+        return any(sum(map(_is_costly, walk(loop.body))) >= JAMMED for loop in sums)
+
     def lanes(self, band: list[For]) -> tuple[For, ...]:
         """Return the loops of a band to run in lanes: one of the band, or those that stand apart inside it."""
         inner = (*self.inner_lanes(band[-1].body),)
@@ -340,6 +346,12 @@ def trip_count(loop: For) -> int | None:
     if isinstance(loop.start, Constant) and isinstance(loop.stop, Constant):
         return max(int(loop.stop.value) - int(loop.start.value), 0)
     return None
+
+
+def _is_costly(node: Node) -> bool:
+    """Whether a node is a long computation, or a quotient of floats."""
+    divides = isinstance(node, Apply) and node.operator.name == "truediv" and not isinstance(node.operands[1], Constant)
+    return divides or is_long_computation(node)
 
 
 def is_long_computation(node: Node) -> bool:

@@ -89,7 +89,7 @@ class TilePlanner(GridPlanner):
             return None
         if any(isinstance(node, Check | If | Local | Random | While) for node in inside):
             return None
-        if next(self.accumulating(last), None) is None:
+        if next(self.accumulating(last), None) is None or self.has_costly_terms(last):
             return None
         elements = [node.tensor.type for node in inside if isinstance(node, Load | Store)]
         if any(kind.rank and kind.dtype.size not in BYTES for kind in elements):
