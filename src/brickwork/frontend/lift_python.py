@@ -29,6 +29,7 @@ from brickwork.frontend.row_calls import OF_ROWS
 from brickwork.frontend.shared_names import side_by_side
 from brickwork.frontend.source import SourceFunction
 from brickwork.frontend.stores import root
+from brickwork.frontend.syntax import all_nodes
 from brickwork.frontend.value_methods import NO_VALUES, Values, meant
 from brickwork.language.kept import taken
 from brickwork.language.math import METHODS, is_pointwise
@@ -358,6 +359,11 @@ class PythonSplitter(Splitter):
             for name in sorted({*piece.inputs} & entry & split.device):
                 message = f"`{name}` may be read before it is assigned"
                 yield Diagnostic(code="BW005", message=message, loc=place, help=f"give `{name}` a value before")
+            written = {name for node in piece.statements for name in self.assigned_names(node)}
+            for name in sorted({*piece.inputs} & written & self._begun_as_none()):
+                message = f"`{name}` is None before these loops, and the host part runs in Python"
+                advice = f"begin with a number that says so, such as `{name} = -1`, and test for that"
+                yield Diagnostic(code="BW901", message=message, loc=place, help=advice)
             heads = frozenset(name for node in piece.statements for name in head_names(node))
             for name in sorted(heads & self._liveness.wanted_after(piece.statements[-1]) - {*piece.outputs}):
                 message = f"`{name}` may be read before it is assigned"
@@ -371,6 +377,15 @@ class PythonSplitter(Splitter):
                 message = "random numbers are drawn inside a loop that runs in Python"
                 advice = "move the torch calls out of the outer loop, or pass a tensor of random numbers"
                 yield Diagnostic(code="BW901", message=message, loc=place, help=advice)
+
+    def _begun_as_none(self) -> frozenset[str]:
+        """Return the names that Python gives None."""
+        pairs = (pair for node in all_nodes(self.source.node) for pair in _assignments_of(node, self.lifted))
+        return frozenset(
+            target.id
+            for target, value in pairs
+            if isinstance(target, ast.Name) and isinstance(value, ast.Constant) and value.value is None
+        )
 
     def in_python(self, statements: Sequence[ast.stmt]) -> Iterator[Diagnostic]:
         """Yield a warning for each loop that Python runs on elements or rows that it counts."""
@@ -488,6 +503,11 @@ def _assignments(node: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
         if isinstance(item, ast.Assign):
             for target in item.targets:
                 yield from side_by_side(target, item.value)
+
+
+def _assignments_of(node: ast.AST, lifted: set[int]) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield what a statement that Python runs assigns."""
+    return _assignments(node) if isinstance(node, ast.Assign) and id(node) not in lifted else iter(())
 
 
 def _leaves_loop(node: ast.stmt) -> bool:

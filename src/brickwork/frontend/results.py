@@ -73,7 +73,8 @@ def wrong_results(
         if count and wanted is not None and count != wanted:
             yield _miscounted(source, node, count)
         for nested in (item for item in result_expressions(node) if isinstance(item, ast.Tuple | ast.List)):
-            parts = ", ".join(map(ast.unparse, (part for item in result_expressions(node) for part in _parts(item))))
+            shown = (part for item in result_expressions(node) for part in _parts(item))
+            parts = ", ".join(item.id if isinstance(item, ast.Name) else "..." for item in shown)
             yield refusal("a tuple is one of the results", nested, f"return tensors one by one: `return {parts}`")
         names = [item.id if isinstance(item, ast.Name) else "" for item in result_expressions(node)]
         for place, (name, item) in enumerate(zip(names, result_expressions(node), strict=True)):

@@ -18,13 +18,13 @@ from brickwork.frontend.parts import binary_operand
 from brickwork.frontend.random_sites import place
 from brickwork.frontend.row_calls import OF_ROWS
 from brickwork.frontend.row_forms import AXES, REDUCED, goes_along, over_items
-from brickwork.frontend.rows import along_axis, as_row, combined, for_each_row, is_of_rows, product
+from brickwork.frontend.rows import along_axis, as_row, at_places, combined, for_each_row, is_of_rows, product
 from brickwork.frontend.rules import error
 from brickwork.frontend.source import SourceFunction
-from brickwork.frontend.typing import Along, Operand, Record, Row, Value, View
+from brickwork.frontend.typing import Along, Items, Operand, Record, Row, Value, View
 from brickwork.ir.nodes import Constant
 from brickwork.language.math import FUNCTIONS
-from brickwork.language.rows import first_in_order
+from brickwork.language.rows import chunks, first_in_order, parts
 
 
 def of_rows(state: State, frame: Frame, function: object, given: Arguments) -> Operand:
@@ -137,8 +137,12 @@ def call_on_rows(
     def of_part(part: Row) -> Operand | None:
         return state.inline(state, source, Arguments((part, *given.positional[1:]), words, given.call), frame)
 
-    same = function is not first_in_order
-    return for_each_row(state, row, int(along.expression.value) % row.rank, of_part, loc, same=same)
+    axis = int(along.expression.value) % row.rank
+    if function not in {chunks, parts}:
+        return for_each_row(state, row, axis, of_part, loc, same=function is not first_in_order)
+    places = of_part(Row((row.sizes[axis],), lambda at: Value(at[0]), ()))
+    whole = in_array(state, row, loc) if row.dear else row
+    return Items(tuple(at_places(state, whole, axis, each, loc) for each in getattr(places, "items", ())))
 
 
 def of_row(state: State, frame: Frame, node: ast.Call, owner: View | Row, given: Sequence[Operand]) -> Operand:

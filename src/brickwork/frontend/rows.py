@@ -243,6 +243,18 @@ def _place(state: State, part: Operand, axis: int, row: Row, loc: Location) -> E
     return result
 
 
+def at_places(state: State, row: Row, axis: int, places: Operand, loc: Location) -> Row:
+    """Return the part of a row that has some places along an axis."""
+    chosen = as_row(state, places, loc) or row
+
+    def item(indices: tuple[Expression, ...]) -> Number:
+        place = scalar(state, chosen.item((indices[axis],)), loc).expression
+        state.nonnegative.add(place)
+        return row.item((*indices[:axis], place, *indices[axis + 1 :]))
+
+    return _part(state, row, (*row.sizes[:axis], *chosen.sizes, *row.sizes[axis + 1 :]), item)
+
+
 # ---------------------------------------------------------------- arithmetic
 
 
