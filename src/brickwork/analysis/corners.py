@@ -33,6 +33,7 @@ def lower_corner(
     Arguments that indices are multiplied with are added to `assumed`, if given: the bound holds where none is negative.
     Of the least or greatest of several ends of a loop, only one over parameters is taken if `plainly`.
     """
+    loops = _entered(model, loops)
     if not plainly and (natural := _natural_corner(model, loops, goal)) is not None:
         return natural
     for loop in reversed(loops):
@@ -57,6 +58,30 @@ def lower_corner(
             return None
         goal = goal.substitute({loop.atom: extreme})
     return _without_unknowns(model, without_quotients(model, goal), kept)
+
+
+@legality
+def _entered(model: Model, loops: Sequence[Loop]) -> Sequence[Loop]:
+    """Return loops that end, and begin, with the iterations in which those inside them have any.
+
+    For j in range(n), for i in range(n - j - 1): j is at most n - 2.
+    """
+    result = list(loops)
+    for place, loop in enumerate(loops):
+        index, inside = of_atom(loop.atom), {inner.atom for inner in loops[place:]}
+        for inner in loops[place + 1 :]:
+            left = inner.stop - inner.start - number(1)
+            factor = cofactor(left, loop.atom)
+            if factor not in {number(1), number(-1)}:
+                continue
+            end = left + index if factor == number(-1) else index - left
+            if not inside.isdisjoint(end.atoms()):
+                continue
+            if factor == number(-1) and model.is_natural(result[place].stop - end - number(1)):
+                result[place] = replace(result[place], stop=end + number(1))
+            if factor == number(1) and model.is_natural(end - result[place].start):
+                result[place] = replace(result[place], start=end)
+    return result
 
 
 @legality

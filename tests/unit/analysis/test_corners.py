@@ -125,3 +125,25 @@ def test_a_square_is_least_at_an_end_if_it_never_turns() -> None:
     ]
     last = size - number(1)
     assert corners == [number(0), (last * last).scale(-1), None]
+
+
+@pytest.mark.parametrize(
+    ("stop", "start", "inner", "goal", "least"),
+    [
+        # for i in range(s), for j in range(s - i - 1): i is at most s - 2.
+        (SCALAR, number(0), (number(0), SCALAR - INDEX - number(1)), SCALAR - INDEX, number(2)),
+        # for i in range(s), for j in range(i - 3): i is at least 4.
+        (SCALAR, number(0), (number(0), INDEX - number(3)), INDEX, number(4)),
+        (SCALAR, number(0), (number(5), INDEX), INDEX, number(6)),
+        # What is known already stays, and so does what is twice an index, or the inner loop's own.
+        (SCALAR, number(0), (number(0), SCALAR - INDEX + number(2)), SCALAR - INDEX, number(1)),
+        (SCALAR, number(7), (number(0), INDEX), INDEX, number(7)),
+        (SCALAR, number(0), (number(0), INDEX + INDEX - number(3)), INDEX, number(0)),
+    ],
+)
+def test_loops_inside_have_iterations(
+    stop: Polynomial, start: Polynomial, inner: tuple[Polynomial, Polynomial], goal: Polynomial, least: Polynomial
+) -> None:
+    outer = Loop(loop(I.symbol, 0, 4), I, start, stop, 0, leaves=False)
+    loops = [outer, Loop(loop(J.symbol, 0, 4), J, *inner, 1, leaves=False)]
+    assert lower_corner(model_of({}), loops, goal) == least

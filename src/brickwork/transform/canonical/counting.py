@@ -34,16 +34,22 @@ from brickwork.transform.canonical.steps import SCALING, SHIFTING, Step, is_fixe
 from brickwork.transform.scratch import Names
 
 
-def count(block: Block, names: Names) -> Block:
-    """Return the block with indices in place of the variables that count."""
+def count(block: Block, names: Names, *, may_alias: bool) -> Block:
+    """Return the block with indices in place of the variables that count.
+
+    `may_alias`: an element may change with one of another tensor.
+    """
     if not any(isinstance(node, For | While) and _may_count(node) for node in statements(block)):
         return block
     live = live_after_loops(block)
 
     def visit(statement: Statement) -> Block:
-        if isinstance(statement, While) and (made := _with_index(statement, names)) is not None:
-            statement, *rest = made
-            return (*_counted(statement, NONE, names), *rest) if isinstance(statement, For) else made
+        if isinstance(statement, While):
+            ahead, loop = ((), statement) if may_alias else _with_limit(statement, names)
+            if (made := _with_index(loop, names)) is not None:
+                made, *rest = made
+                counted = _counted(made, NONE, names) if isinstance(made, For) else (made,)
+                return (*ahead, *counted, *rest)
         return _counted(statement, live[statement.index], names) if isinstance(statement, For) else (statement,)
 
     return rewrite_statements(block, visit)
@@ -104,6 +110,19 @@ def _sums(step: Step, begun: Expression) -> tuple[Expression, Expression]:
 
 
 # ---------------------------------------------------------------- loops that get an index
+
+
+@legality
+def _with_limit(loop: While, names: Names) -> tuple[Block, While]:
+    """Return a `while` up to an element that stays the same in it, and what reads that once, as the condition does."""
+    stored, changed = effects(loop).stores | effects(loop).rebinds, effects(loop).assigns
+    for counter, compare, limit in limits(loop.condition):
+        found = effects(limit)
+        if found.loads and stored.isdisjoint(found.loads) and changed.isdisjoint(found.reads):
+            end = names.symbol("end", INT64)
+            condition = build.apply(compare, build.read(counter), build.read(end))
+            return (Assign(symbol=end, value=limit, loc=loop.loc),), replace(loop, condition=condition)
+    return (), loop
 
 
 @legality
