@@ -266,3 +266,48 @@ def test_a_sum_of_nothing_is_what_it_began_with(length):
     x[1, -1] = 2.0
     for found in (rig_of(skipped_sums, x).call(x)[0], bw.op(skipped_sums)(x)):
         assert [*map(repr, found.tolist())] == ["-0.0", "2.0", "-0.0"]
+
+
+def of_neighbours(x: torch.Tensor, e: torch.Tensor) -> torch.Tensor:
+    """A sum over points, their neighbours and three coordinates."""
+    out = x.new_zeros(1)
+    for i in range(e.shape[0]):
+        for j in range(e.shape[1]):
+            for c in range(3):
+                out[0] += (x[e[i, j], c] - x[i, c]) ** 2
+    return out
+
+
+def of_features(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """A sum over a grid, and over features of which there may be few."""
+    out = x.new_zeros(1)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            for d in range(x.shape[2]):
+                out[0] += x[i, j, d] * w[j]
+    return out
+
+
+def shared_in(rig):
+    """The loops of the first launch with loops of threads that threads share out, outermost first."""
+    launched = (
+        [node.index.name for node in walk(each.kernel.body) if isinstance(node, For) and node.role is Role.THREAD]
+        for each in rig.gpu.launches
+    )
+    return next(names for names in launched if names)
+
+
+@pytest.mark.parametrize(("points", "neighbours"), [(1, 1), (7, 4), (40, 9)])
+def test_threads_share_all_loops_around_a_short_one_that_adds_up(points, neighbours):
+    x, e = counting(points, 3), torch.arange(points * neighbours).reshape(points, neighbours) * 5 % points
+    rig = rig_of(of_neighbours, x, e)
+    assert rig.call(x, e)[0] == ((x[e] - x[:, None]) ** 2).sum()
+    assert shared_in(rig) == ["i", "j", "c"]
+
+
+@pytest.mark.parametrize(("features", "shared"), [(1, ["i", "j", "d"]), (15, ["i", "j", "d"]), (16, ["d"])])
+def test_sizes_say_whether_threads_share_the_loops_around_one(features, shared):
+    x, w = counting(9, 5, features), counting(5)
+    rig = rig_of(of_features, x, w)
+    assert rig.call(x, w)[0] == (x * w[:, None]).sum()
+    assert shared_in(rig) == shared

@@ -12,7 +12,7 @@ from brickwork.target.target import Target
 from brickwork.transform.argument_facts import ArgumentFacts, narrow_kernel
 from brickwork.transform.schedule.contract import contraction_versions
 from brickwork.transform.schedule.defaults import flat_conditions
-from brickwork.transform.schedule.grid import lane_conditions
+from brickwork.transform.schedule.lane_conditions import lane_conditions
 from brickwork.transform.schedule.long_sums import sum_conditions, sum_schedule
 from brickwork.transform.schedule.panels import panel_versions
 from brickwork.transform.schedule.register_tile import tile_conditions, tile_schedule

@@ -5,8 +5,9 @@ import math
 import pytest
 import torch
 
-from brickwork.ir.dtypes import FLOAT64, INT64
+from brickwork.ir.dtypes import FLOAT32, FLOAT64, INT64
 from brickwork.transform.pipeline import schedule_kernel
+from brickwork.transform.schedule.schedule import Bind, Level
 from support.lowering import memory
 from support.scheduling import AVX512, agree, kernel_of
 
@@ -268,3 +269,51 @@ def test_lanes_around_recurrences_through_memory(function, lanes):
     a, d = (memory([[1.0 + i + j, 2.0, 0.5 * i, 1.0] for i in range(19)], FLOAT64) for j in range(2))
     assert has_lanes(function, a, d) is lanes
     agree(function, a, d, target=AVX512)
+
+
+def inverse(a: torch.Tensor):
+    """Invert matrices of three rows: elements apart, at places that remainders of literals say."""
+    out = torch.empty_like(a)
+    for i in range(a.shape[0]):
+        for r in range(3):
+            for c in range(3):
+                ahead = a[i, (r + 1) % 3, (c + 1) % 3] * a[i, (r + 2) % 3, (c + 2) % 3]
+                out[i, c, r] = ahead - a[i, (r + 1) % 3, (c + 2) % 3] * a[i, (r + 2) % 3, (c + 1) % 3]
+    return out
+
+
+def test_divisions_by_literals_do_not_count_where_they_say_a_place():
+    assert not has_lanes(inverse, memory([[[2.0, 1.0, 0.0], [0.0, 1.0, 3.0], [1.0, 0.0, 1.0]]] * 3, FLOAT64))
+
+
+def hashed(x: torch.Tensor):
+    """Sum over integers that are made of what is read: more variables than registers for lanes of four vectors."""
+    out = torch.empty_like(x)
+    for i in range(len(x)):
+        s = 0.0
+        for k in range(2):
+            a = int(x[i] * 64.0) + k
+            b = (a * 374761393) & 4294967295
+            c = b ^ (b >> 13)
+            d = (c * 1274126177) & 4294967295
+            e = (d ^ (d >> 16)) & 65535
+            s += e / 65535.0
+        out[i] = s
+    return out
+
+
+def few(x: torch.Tensor):
+    """Sum what is read, and no more."""
+    out = torch.empty_like(x)
+    for i in range(len(x)):
+        s = 0.0
+        for k in range(2):
+            s += x[i] * (k + 3)
+        out[i] = s
+    return out
+
+
+@pytest.mark.parametrize(("function", "lanes"), [(few, 64), (hashed, 32)])
+def test_lanes_are_as_many_as_have_their_variables_in_registers(function, lanes):
+    schedule = schedule_kernel(kernel_of(function, memory([0.5, 1.5], FLOAT32)), AVX512).schedule
+    assert [verb.width for verb in schedule.verbs if isinstance(verb, Bind) and verb.level is Level.LANE] == [lanes]

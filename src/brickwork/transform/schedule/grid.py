@@ -13,9 +13,8 @@ from dataclasses import replace
 from math import prod
 
 from brickwork.analysis.polyhedral_model import Access
-from brickwork.analysis.polynomial import IndexAtom, Polynomial, of_atom
+from brickwork.analysis.polynomial import IndexAtom, Polynomial
 from brickwork.analysis.verdicts import Analysis
-from brickwork.ir import build
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Block,
@@ -23,12 +22,10 @@ from brickwork.ir.nodes import (
     Check,
     Constant,
     Continue,
-    Expression,
     For,
     If,
     Load,
     Random,
-    Size,
     Store,
     Symbol,
     While,
@@ -65,7 +62,7 @@ from brickwork.transform.schedule.schedule import (
     planned,
 )
 from brickwork.transform.schedule.shared_loops import SHORT, SharingPlanner, are_short
-from brickwork.transform.schedule.tile import find_across, is_cheap, tile_of
+from brickwork.transform.schedule.tile import find_across, is_cheap
 from brickwork.transform.verbs.fuse import find_flat
 
 DRAWN_LANES = 4
@@ -540,6 +537,10 @@ class GridPlanner(SharingPlanner):
         """Return the accesses of a loop."""
         return self.analysis.inside(loop.index)
 
+    def is_short(self, loop: For) -> bool:
+        """Whether a loop is known to have fewer iterations than a block has threads for."""
+        return are_short([loop])
+
     # ------------------------------------------------------------ accumulating loops
 
     def reduction(self, loop: For) -> Iterator[Verb]:
@@ -562,6 +563,8 @@ class GridPlanner(SharingPlanner):
         # Iterations with loops inside are worth more threads than blocks are worth joining.
         piece = 1 if shared is not loop else WARP if effects(loop.body).loops else LIGHT_PIECE
         yield Rfactor(loop.index, Level.BLOCK, piece)
+        levels = self.nest_to(shared, replace(loop, body=(loop,))) if self.is_short(shared) else [shared]
+        yield from (self.at_level(around, Level.THREAD) for around in levels[:-1])
         yield from self.shared(shared, self.width(shared))
 
 
@@ -571,28 +574,3 @@ def grid_schedule(
     """Return the schedule of a kernel's body on a grid; if `flat`, nests over whole tensors are run as one loop."""
     planner = GridPlanner(analysis, target, lengths_in(block), flat, wide)
     return planned(planner.block(block))
-
-
-def lane_conditions(block: Block, analysis: Analysis, schedule: Schedule) -> tuple[Expression, ...]:
-    """Return what must hold so that the lanes of a schedule's loops read and write aligned neighbours."""
-    found: dict[Expression, None] = {}
-    loops = [node for node in statements(block) if isinstance(node, For)]
-    tiles = {index: factor for loop in loops for index, factor in tile_of(loop, schedule).items()}
-    for loop in loops:
-        width = max(schedule.width(loop.index), tiles.get(loop.index, 0))
-        for access in analysis.accesses:
-            kind = access.tensor.type
-            if access.tensor.is_local:
-                continue
-            if width > 1 and kind.contiguous and kind.rank > 1 and _is_direct(access, loop.index):
-                rest = build.apply("mod", Size(tensor=access.tensor, axis=kind.rank - 1), build.integer(width))
-                found[build.apply("eq", rest, build.integer(0))] = None
-    return tuple(found)
-
-
-def _is_direct(access: Access, loop: Symbol) -> bool:
-    """Whether the last index of an access, and no other, is the index of a loop."""
-    atom = next((around.atom for around in access.loops if around.node.index == loop), None)
-    if atom is None or access.axes[-1].value != of_atom(atom):
-        return False
-    return not any(atom in axis.value.atoms() for axis in access.axes[:-1])

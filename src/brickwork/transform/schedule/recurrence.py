@@ -116,8 +116,8 @@ def _cycles(expression: Apply) -> float:
 
 
 def is_division(node: Node) -> bool:
-    """Whether a node is a division, a remainder or a root; that by a power of two is a shift or a mask."""
+    """Whether a node is a division, a remainder or a root; that of integers by a literal is a product and a shift."""
     if not isinstance(node, Apply) or node.operator.name not in _DIVISIONS:
         return False
     by = node.operands[-1]
-    return not (isinstance(by, Constant) and by.dtype.is_integer and by.value > 0 and int(by.value).bit_count() == 1)
+    return not (isinstance(by, Constant) and by.dtype.is_integer and by.value > 0)

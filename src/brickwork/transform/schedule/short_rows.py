@@ -73,6 +73,10 @@ class ShortPlanner(GridPlanner):
         long = any(node.index not in self.short for node in chosen)
         return long and GridPlanner.fills_blocks(self, last, chosen)
 
+    def is_short(self, loop: For) -> bool:
+        """Whether a loop is known to have few iterations."""
+        return loop.index in self.short or GridPlanner.is_short(self, loop)
+
     def worth_lanes(self, loop: For) -> bool:
         """Whether a loop is worth threads of its own: short ones in it are about as long for all of them."""
         inner = [node for node in statements(loop.body) if isinstance(node, For | While)]
