@@ -299,7 +299,138 @@ def the_maximum_alone(x: Tensor, y: Tensor) -> None:
         y[i] = m
 
 
+def left_early(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        m = -100.0
+        z = 0.0
+        for j in range(x.shape[1]):
+            if x[i, j] > 4.0:
+                break
+            new = max(m, x[i, j])
+            z = z * math.exp2(m - new) + math.exp2(x[i, j] - new)
+            m = new
+        y[i] = z
+
+
+def checked(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        m = -100.0
+        z = 0.0
+        for j in range(x.shape[1]):
+            assert x[i, j] < 4.0
+            new = max(m, x[i, j])
+            z = z * math.exp2(m - new) + math.exp2(x[i, j] - new)
+            m = new
+        y[i] = z
+
+
+def terms_of_what_is_stored(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        m = -100.0
+        z = 0.0
+        for j in range(1, x.shape[1]):
+            new = max(m, x[i, j])
+            z = z * math.exp2(m - new) + math.exp2(x[i, j] - new) * y[j]
+            m = new
+            if x[i, j] > 0.0:
+                y[j - 1] = 2.0
+        y[i] = z
+
+
+def scores_that_others_store(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        m = -100.0
+        z = 0.0
+        for j in range(x.shape[1] - 1):
+            new = max(m, x[i, j])
+            z = z * math.exp2(m - new) + math.exp2(x[i, j] - new)
+            m = new
+            if y[j] > 0.0:
+                x[i, j + 1] = 1.0
+        y[i] = z
+
+
+def the_sum_is_told(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        m = -100.0
+        r = 0.0
+        for j in range(x.shape[1]):
+            new = max(m, x[i, j])
+            y[i] = y[i] * math.exp2(m - new) + math.exp2(x[i, j] - new)
+            m = new
+            if x[i, j] > 2.0:
+                r = y[i]
+        y[i] += r
+
+
+def elements_that_are_computed(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        m = -100.0
+        for j in range(x.shape[1]):
+            t = j % 2
+            new = max(m, x[i, j])
+            y[t] = y[t] * math.exp2(m - new) + math.exp2(x[i, j] - new)
+            m = new
+
+
+def read_twice(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        m = -100.0
+        for j in range(x.shape[1]):
+            new = max(m, x[i, j])
+            y[i] = y[i] * math.exp2(m - new) + math.exp2(x[i, j] - new) * y[i]
+            m = new
+
+
+def of_a_quotient(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        m = -100.0
+        z = 0.0
+        for j in range(x.shape[1]):
+            new = max(m, x[i, j])
+            z = z * math.exp2(1.0 / (m - new - 1.0)) + math.exp2(1.0 / (x[i, j] - new - 1.0))
+            m = new
+        y[i] = z
+
+
+def running_minimum(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        m = 100.0
+        z = 0.0
+        for j in range(x.shape[1]):
+            new = min(m, x[i, j])
+            z = z * math.exp2(m - new) + math.exp2(x[i, j] - new)
+            m = new
+        y[i] = z
+
+
+def with_what_scores_are_made_of(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        m = -100.0
+        z = 0.0
+        for j in range(x.shape[1]):
+            s = 0.0
+            t = 0.0
+            for k in range(j):
+                s += x[i, k]
+                t += y[k]
+            new = max(m, s)
+            z = z * math.exp2(m - new) + math.exp2(s - new) * t
+            m = new
+        y[i] = z
+
+
 OTHERS = [
+    left_early,
+    checked,
+    terms_of_what_is_stored,
+    scores_that_others_store,
+    the_sum_is_told,
+    elements_that_are_computed,
+    read_twice,
+    of_a_quotient,
+    running_minimum,
+    with_what_scores_are_made_of,
     terms_of_another_maximum,
     scaled_by_another_power,
     scaled_in_some_iterations,
@@ -322,3 +453,63 @@ def test_other_loops_stay(function: Callable[..., None]) -> None:
 
 def test_an_element_that_is_scaled_for_each_of_others_stays() -> None:
     assert not _is_changed(one_element_in_a_loop, (X, W, whole(9)))
+
+
+def test_elements_that_round_stay() -> None:
+    half = to_memory(torch.zeros(9, dtype=torch.bfloat16))
+    assert not _is_changed(elements_of_rows, (X, half))
+    assert _is_changed(elements_of_rows, (X, whole(9)))
+
+
+def elements_of_rows(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        m = -100.0
+        for j in range(x.shape[1]):
+            new = max(m, x[i, j])
+            y[i] = y[i] * math.exp2(m - new) + math.exp2(x[i, j] - new)
+            m = new
+
+
+def filled_in_part(x: Tensor, w: Tensor, y: Tensor) -> None:
+    """Sums begin with what elements had, but for some of them."""
+    for i in range(x.shape[0]):
+        for d in range(1, y.shape[1]):
+            y[i, d] = 0.0
+        m = 1.0
+        for j in range(x.shape[1]):
+            new = max(m, x[i, j])
+            for d in range(y.shape[1]):
+                y[i, d] = y[i, d] * math.exp2(m - new) + math.exp2(x[i, j] - new) * w[j, d]
+            m = new
+
+
+def filled_with_ones(x: Tensor, w: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        for d in range(y.shape[1]):
+            y[i, d] = 1.0
+        m = 1.0
+        for j in range(x.shape[1]):
+            new = max(m, x[i, j])
+            for d in range(y.shape[1]):
+                y[i, d] = y[i, d] * math.exp2(m - new) + math.exp2(x[i, j] - new) * w[j, d]
+            m = new
+
+
+def filled_across(x: Tensor, w: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        for d in range(y.shape[1]):
+            y[0, d] = 0.0
+        m = 1.0
+        for j in range(x.shape[1]):
+            new = max(m, x[i, j])
+            for d in range(y.shape[1]):
+                y[i, d] = y[i, d] * math.exp2(m - new) + math.exp2(x[i, j] - new) * w[j, d]
+            m = new
+
+
+@pytest.mark.parametrize("function", [filled_in_part, filled_with_ones, filled_across], ids=lambda item: item.__name__)
+def test_sums_that_do_not_begin_with_zeros_are_scaled(function: Callable[..., None]) -> None:
+    arguments = (X, W, whole(4, 3))
+    program, found = _changed(function, arguments)
+    assert found != program
+    assert _left(found, arguments) == _left(program, arguments)
