@@ -234,16 +234,17 @@ class _Maximum:
         """Return what a sum is scaled by in an iteration, and the terms that are added; None if it is no such sum."""
         scales, terms, powers, kept = list[Expression](), list[Expression](), set[object](), 0
         for addend in operands_of(value, "add"):
-            factors = [item.value for item in terms_of(addend) if not item.divides]
+            found = [*terms_of(addend)]
+            factors = [item.value for item in found if not item.divides]
             if own in factors:
-                kept += 1
+                kept += 1 if len(factors) == len(found) else 2
                 factors.remove(own)
                 scales += factors
                 powers |= {self.power(item, build.read(self.symbol)) for item in factors}
             else:
                 terms.append(addend)
-                found = [each for item in factors if (each := self.power(item, self.value)) is not None]
-                powers |= {found[0] if len(found) == 1 else None}
+                own_powers = [each for item in factors if (each := self.power(item, self.value)) is not None]
+                powers |= {own_powers[0] if len(own_powers) == 1 else None}
         fits = kept == len(powers) == 1 and None not in powers and len(scales) <= 1
         return (scales[0] if scales else None, tuple(terms)) if fits else None
 
@@ -366,12 +367,16 @@ class _Running:
 
     @legality
     def has_places(self, body: Block) -> bool:
-        """Whether each iteration of the loops around a sum has an element of its own, the same one for all maxima."""
+        """Whether each iteration of the loops around a sum has an element of its own, the same one for all maxima.
+
+        So is what powers have as a factor: scales of all iterations together are one then.
+        """
         moving = assigned_symbols(body) | {self.loop.index}
         for each in self.updates:
             places = each.own.indices if isinstance(each.own, Load) else ()
             inside = {loop.index for loop in each.loops}
-            if not all(build.read(index) in places for index in inside) or read_symbols(places) & (moving - inside):
+            fixed = (*places, *(() if each.scale is None else (self.most.bare(each.scale),)))
+            if not all(build.read(index) in places for index in inside) or read_symbols(fixed) & (moving - inside):
                 return False
         return True
 

@@ -32,9 +32,9 @@ def with_whole_sums(statement: Statement, names: Names) -> Block:
         return (statement,)
     for place, item in enumerate(statement.body):
         before = statement.body[:place]
-        begun = next((each for each in reversed(before) if _begins(each, item)), None)
-        found = _flattened(item) if isinstance(item, For) and begun is not None else None
-        if isinstance(item, For) and found is not None and isinstance(begun, Assign):
+        found = _flattened(item) if isinstance(item, For) else None
+        begun = None if found is None else _begun(before, item)
+        if found is not None and begun is not None:
             loop, total = found
             own = build.read(total)
             finite = build.apply("eq", build.sub(own, own), build.constant(0.0, total.dtype))
@@ -45,14 +45,16 @@ def with_whole_sums(statement: Statement, names: Names) -> Block:
 
 
 @legality
-def _begins(statement: Statement, loop: Statement) -> bool:
-    """Whether a statement says what the one variable begins with that a loop goes on with."""
+def _begun(before: Block, loop: Statement) -> Assign | None:
+    """Return what the one variable begins with that a loop goes on with, if that is known again behind it."""
     carried = frozenset(live_before((loop,), NONE) & assigned_symbols(loop))
-    match statement:
-        case Assign(symbol=symbol, value=value):
-            return carried == frozenset((symbol,)) and symbol not in read_symbols(value)
+    at = max((at for at, item in enumerate(before) if assigned_symbols(item) & carried), default=None)
+    match () if at is None else before[at:]:
+        case (Assign(symbol=symbol, value=value) as found, *later) if carried == frozenset((symbol,)):
+            plain = all(isinstance(item, Assign) for item in later)
+            return found if plain and not read_symbols([value]) & (assigned_symbols(later) | carried) else None
         case _:
-            return False
+            return None
 
 
 @legality

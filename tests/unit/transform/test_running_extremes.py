@@ -420,7 +420,41 @@ def with_what_scores_are_made_of(x: Tensor, y: Tensor) -> None:
         y[i] = z
 
 
+def divided_in_each_step(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        m = -100.0
+        z = 0.0
+        for j in range(x.shape[1]):
+            new = max(m, x[i, j])
+            z = z * math.exp2(m - new) / 3.0 + math.exp2(x[i, j] - new)
+            m = new
+        y[i] = z
+
+
+def powers_that_change(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        m = -100.0
+        z = 0.0
+        for j in range(x.shape[1]):
+            new = max(m, x[i, j])
+            z = z * math.exp2((m - new) * y[j]) + math.exp2((x[i, j] - new) * y[j])
+            m = new
+        y[i] = z
+
+
+def a_factor_that_changes(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        m = -100.0
+        for j in range(x.shape[1]):
+            new = max(m, x[i, j])
+            y[i] = y[i] * math.exp2((m - new) * j) + math.exp2((x[i, j] - new) * j)
+            m = new
+
+
 OTHERS = [
+    divided_in_each_step,
+    powers_that_change,
+    a_factor_that_changes,
     left_early,
     checked,
     terms_of_what_is_stored,

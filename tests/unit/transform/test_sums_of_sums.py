@@ -72,6 +72,47 @@ def begun_with_something(x: Tensor, q: Tensor, u: Tensor, w: Tensor, y: Tensor) 
             y[i, j] = s
 
 
+def begun_twice(x: Tensor, q: Tensor, u: Tensor, w: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        for j in range(q.shape[0]):
+            s = 0.0
+            s += w[j, 0]
+            for b in range(u.shape[1]):
+                a = 0
+                for k in range(4):
+                    a += int(x[i, b * 4 + k]) * int(q[j, b * 4 + k])
+                s += a * u[i, b]
+            y[i, j] = s
+
+
+def begun_before_something_changes(x: Tensor, q: Tensor, u: Tensor, w: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        for j in range(q.shape[0]):
+            t = w[j, 0]
+            s = t
+            t = t * 2.0
+            for b in range(u.shape[1]):
+                a = 0
+                for k in range(4):
+                    a += int(x[i, b * 4 + k]) * int(q[j, b * 4 + k])
+                s += a * u[i, b]
+            y[i, j] = s * t
+
+
+def counted(x: Tensor, q: Tensor, u: Tensor, w: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        for j in range(q.shape[0]):
+            s = 0.0
+            t = 1.0
+            for b in range(u.shape[1]):
+                t = t * 2.0
+                a = 0
+                for k in range(4):
+                    a += int(x[i, b * 4 + k]) * int(q[j, b * 4 + k])
+                s += a * u[i, b] * t
+            y[i, j] = s
+
+
 def squared(x: Tensor, q: Tensor, u: Tensor, w: Tensor, y: Tensor) -> None:
     for i in range(x.shape[0]):
         for j in range(q.shape[0]):
@@ -131,7 +172,7 @@ def _sums(function: Callable[..., None]) -> list[list[For]]:
     ]
 
 
-@pytest.mark.parametrize("function", [scaled, masked], ids=lambda item: item.__name__)
+@pytest.mark.parametrize("function", [scaled, masked, begun_twice], ids=lambda item: item.__name__)
 def test_scaled_sums_are_sums_of_all_terms(function: Callable[..., None]) -> None:
     (found,) = _sums(function)
     assert [loop.index.name for loop in found] == ["i", "j", "b", "k", "b", "k"]
@@ -158,7 +199,9 @@ def test_scales_that_are_not_finite_meet_whole_sums(scale: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "function", [begun_with_something, squared, moved, divided, passed_on], ids=lambda item: item.__name__
+    "function",
+    [begun_before_something_changes, counted, begun_with_something, squared, moved, divided, passed_on],
+    ids=lambda item: item.__name__,
 )
 def test_other_sums_stay(function: Callable[..., None]) -> None:
     assert not _sums(function)
