@@ -100,6 +100,36 @@ def filtered(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.stack(means), spread
 
 
+def counted(x: torch.Tensor) -> torch.Tensor:
+    count = 0
+    for i in range(x.shape[0]):
+        if x[i, 0] > 0:
+            count += 1
+    rows = []
+    for k in range(1, count + 1):
+        rows.append(x[k - 1] * 2)
+    return torch.stack(rows)
+
+
+def picked(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    found = []
+    for i in range(x.shape[0]):
+        if x[i, 0] > 0:
+            found.append(i)
+    rows = []
+    for k in found:
+        rows.append(x[k] * 2)
+    return torch.tensor(found), torch.stack(rows)
+
+
+def shortened(x: torch.Tensor) -> torch.Tensor:
+    rows = []
+    x = x[1:].clone()
+    for row in x:
+        rows.append(2 * row)
+    return torch.stack(rows)
+
+
 def made(function):
     return bw.op(f"stacked_rows::{function.__name__}")(function)
 
@@ -107,7 +137,7 @@ def made(function):
 FULL = [doubled, backwards, begun, comprehended, joined, recurrent, several, gated]
 
 
-@pytest.mark.parametrize("function", [*FULL, filtered, chosen, some])
+@pytest.mark.parametrize("function", [*FULL, filtered, chosen, some, counted, picked, shortened])
 def test_is_compiled_and_agrees_with_python(function):
     operator = made(function)
     with warnings.catch_warnings():
@@ -185,7 +215,9 @@ def read_elsewhere(x: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.filterwarnings("ignore::brickwork.BrickworkWarning")
-@pytest.mark.parametrize("function", [changed_after, changed_by_name, changed_by_another_name, read_elsewhere])
+@pytest.mark.parametrize(
+    "function", [changed_after, changed_by_name, changed_by_another_name, read_elsewhere, picked, shortened]
+)
 def test_python_keeps_lists_whose_rows_change_or_are_read(function):
     torch.testing.assert_close(made(function)(PICTURE.clone()), function(PICTURE.clone()))
 

@@ -296,7 +296,7 @@ def _turns(whole: ast.FunctionDef, head: ast.expr, varying: frozenset[str]) -> a
         case ast.Call(func=ast.Name(id="enumerate"), args=[inner, *_]):
             return _turns(whole, inner, varying)
         case ast.Name(id=name):
-            return head if name in parameters_of(whole) and name not in varying else None
+            return head if name in parameters_of(whole) else None
         case _:
             return None
 
