@@ -51,8 +51,9 @@ def eliminated(x: torch.Tensor) -> torch.Tensor:
     ("function", "shapes", "blocks", "threads"),
     [
         (smoothed, [(1000,)], 1, 1000 + 24),
-        (smoothed, [(8191,)], 1, 1024),
-        (smoothed, [(8192,)], 2, 1024),
+        (smoothed, [(6143,)], 1, 1024),
+        (smoothed, [(6144,)], 4, 1024),
+        (smoothed, [(8192,)], 8, 1024),
         (smoothed, [(1 << 15,)], 8, 1024),
         (smoothed, [(65000,)], 8, 1024),
         (eliminated, [(8, 8)], 1, 64),

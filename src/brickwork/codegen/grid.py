@@ -33,8 +33,8 @@ TILE_BLOCKS = MOST_THREADS // UNROLLED_THREADS
 """Blocks with register tiles that a multiprocessor has room for: 128 registers for each thread."""
 LONE_THREADS = BLOCK_THREADS
 """The same of one that shares one loop out after the other, where there are few blocks: all that a block may have."""
-CLUSTER_STEPS = 4 * LONE_THREADS
-"""Steps of a shared loop for which a cluster has a block: fewer take a block less time than blocks take to meet."""
+CLUSTER_STEPS = 6 * LONE_THREADS
+"""Steps of a shared loop from which on a cluster has blocks for all: fewer take one block less time than they meet."""
 MOST_BLOCKS = 2**31 - 1
 """Most blocks along x."""
 MOST_ROWS = 2**16 - 1

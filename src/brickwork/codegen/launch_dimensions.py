@@ -8,6 +8,7 @@ from typing import TypeAlias
 from brickwork.codegen.builder import FunctionWriter
 from brickwork.codegen.grid import (
     CLUSTER_STEPS,
+    LONE_THREADS,
     MOST_BLOCKS,
     MOST_ROWS,
     MOST_THREADS,
@@ -86,8 +87,8 @@ def emit_launch_dimensions(scalar: Scalar, writer: FunctionWriter, kernel: Kerne
 
 def _cluster(writer: FunctionWriter, steps: str, most: int) -> str:
     """Return the blocks of a cluster that shares loops of so many steps out, as i64: a power of two."""
-    each = writer.emit(f"call i64 @llvm.umax.i64(i64 {writer.emit(f'udiv i64 {steps}, {CLUSTER_STEPS}')}, i64 1)")
-    each = writer.emit(f"call i64 @llvm.umin.i64(i64 {each}, i64 {most})")
+    each = writer.emit(f"call i64 @llvm.umin.i64(i64 {writer.emit(f'udiv i64 {steps}, {LONE_THREADS}')}, i64 {most})")
+    each = writer.emit(f"select i1 {writer.emit(f'icmp ult i64 {steps}, {CLUSTER_STEPS}')}, i64 1, i64 {each}")
     return writer.emit(f"shl i64 1, {_power_below(writer, each)}")
 
 

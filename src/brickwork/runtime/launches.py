@@ -17,6 +17,7 @@ from typing import TypeAlias
 
 from brickwork.codegen.grid import (
     CLUSTER_STEPS,
+    LONE_THREADS,
     MOST_BLOCKS,
     MOST_ROWS,
     MOST_THREADS,
@@ -321,7 +322,9 @@ def _figures(known: _Known, kernel: Kernel) -> LaunchFigures:
             threads = _threads(known, kernel, steps)
             several = 1 << (max(steps // PROCESSORS, 1).bit_length() - 1)
             teams = min(max(threads * several, WARP), TEAM_THREADS) // threads if threads <= WARP else 1
-            parts = 1 << (min(max(_longest(known, kernel) // CLUSTER_STEPS, 1), grid.cluster).bit_length() - 1)
+            longest = _longest(known, kernel)
+            parts = 1 if longest < CLUSTER_STEPS else min(longest // LONE_THREADS, grid.cluster)
+            parts = 1 << (parts.bit_length() - 1)
             return LaunchFigures(kernel.name, -(-steps // teams) * parts, threads * teams, *total, *what, parts)
 
 

@@ -14,10 +14,10 @@ loops differ between threads, so that all of them meet at each barrier; no check
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
-from itertools import count
+from itertools import chain, count
 
 from brickwork.analysis.atomic_updates import with_updates
 from brickwork.analysis.scalars import NONE, live_before
@@ -299,7 +299,7 @@ class _Sharing:
         if total is None or effects(loop).fails or effects(loop).rebinds:
             raise _RefusedError
         body = levels[-1].body
-        rows = NONE if verdict.reductions else self.rows(body)
+        rows = NONE if verdict.reductions else self.rows(body, levels)
         if rows and (longest := _longest(body, inside, MANY)) is not None:
             self.iterations = build.add(self.iterations, _times(total, longest, MANY))
             body = with_barriers(rewrite_loops(body, rows, self.of_warp), self.numbers)
@@ -314,13 +314,24 @@ class _Sharing:
         return shared
 
     @legality
-    def rows(self, body: Block) -> Symbols:
+    def rows(self, body: Block, levels: Sequence[For]) -> Symbols:
         """Return the loops that an iteration is made of, if the threads of a part of a warp may share these out."""
         found = [loop for loop in statements(body) if isinstance(loop, For) and not effects(loop.body).loops]
         if any(not self.analysis.loops[loop.index].independent or are_short([loop]) for loop in found):
             return NONE
+        if any(self.goes_along(found, level) for level in levels) or not all(self.goes_along([x], x) for x in found):
+            return NONE  # Threads that take an iteration each read neighbours.
         rows = frozenset(loop.index for loop in found)
         return rows if may_run_in_lockstep(body, rows) else NONE
+
+    def goes_along(self, inside: Sequence[For], loop: For) -> bool:
+        """Whether some access in loops goes along memory with the index of one."""
+        for access in chain.from_iterable(self.analysis.inside(each.index) for each in inside):
+            unit = access.tensor.type.neighbours
+            atoms = [around.atom for around in access.loops if around.node.index == loop.index]
+            if unit is not None and any(atom in access.axes[unit].value.atoms() for atom in atoms):
+                return True
+        return False
 
     def of_warp(self, loop: For) -> Block:
         """Return a loop that the threads of a warp share out."""

@@ -335,6 +335,16 @@ def shortened(x: torch.Tensor, y: torch.Tensor) -> None:
             y[i, 0] = x[x.shape[0] - 1 - i, 1]
 
 
+def along_neighbours(x: torch.Tensor, y: torch.Tensor) -> None:
+    """Neighbouring iterations of the outer loop read neighbours."""
+    for t in range(1, x.shape[0]):
+        for i in range(x.shape[1]):
+            s = 0.0
+            for j in range(y.shape[0]):
+                s = s + y[j, i] * x[t - 1, i]
+            x[t, i] = s
+
+
 def roles(function, *arguments):
     (kernel, *_) = blocks(outlined(function, *arguments))
     return {node.role for node in statements(kernel) if isinstance(node, For)}
@@ -347,7 +357,7 @@ def test_rows_of_loops_are_for_warps():
     assert_same(eliminated, *arguments)
 
 
-@pytest.mark.parametrize("function", [counted, swept, turned, shortened])
+@pytest.mark.parametrize("function", [counted, swept, turned, shortened, along_neighbours])
 def test_rows_that_threads_cannot_share_out_are_for_a_thread_each(function):
     arguments = torch.rand(4, 40), torch.rand(4, 40)
     assert Role.WARP not in roles(function, *arguments)
