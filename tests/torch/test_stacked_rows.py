@@ -207,6 +207,18 @@ def changed_by_another_name(x: torch.Tensor) -> torch.Tensor:
     return torch.stack(rows)
 
 
+def changed_in_a_list(x: torch.Tensor) -> torch.Tensor:
+    row = torch.zeros(3)
+    both = [x, x]
+    both[0] = row
+    rows = []
+    for i in range(x.shape[0]):
+        rows.append(row)
+        for j in range(3):
+            both[0][j] = x[i, j]
+    return torch.stack(rows)
+
+
 def read_elsewhere(x: torch.Tensor) -> torch.Tensor:
     rows = []
     for i in range(x.shape[0]):
@@ -216,7 +228,8 @@ def read_elsewhere(x: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.filterwarnings("ignore::brickwork.BrickworkWarning")
 @pytest.mark.parametrize(
-    "function", [changed_after, changed_by_name, changed_by_another_name, read_elsewhere, picked, shortened]
+    "function",
+    [changed_after, changed_by_name, changed_by_another_name, changed_in_a_list, read_elsewhere, picked, shortened],
 )
 def test_python_keeps_lists_whose_rows_change_or_are_read(function):
     torch.testing.assert_close(made(function)(PICTURE.clone()), function(PICTURE.clone()))
