@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TypeGuard, cast
 
 from brickwork.diagnostics.diagnostic import Diagnostic
@@ -66,23 +67,27 @@ class PythonSplitter(Splitter):
         """Take the reason for which the host part needs Python."""
         super().__init__(source, tensors, lists, values=values, inside=inside)
         self._inside = inside
-        loops = [loop for loop in ast.walk(source.node) if isinstance(loop, ast.For | ast.While)]
-        looped = [item for loop in loops for item in ast.walk(loop)]
-        self._looped = {id(item) for item in looped}
+        loops = [loop for loop in all_nodes(source.node) if isinstance(loop, ast.For | ast.While)]
+        looped = {id(item): item for loop in loops for item in all_nodes(loop)}
+        self._looped = looped.keys()
         self._made_in_loops = {
-            item.id for item in looped if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)
+            item.id for item in looped.values() if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)
         }
         self._parameters = frozenset(self.tensors | self.lists)
         self._helpers = helpers
         self._reason = reason
-        self._liveness = Liveness(source.node.body)
         self._foreign_helpers: dict[tuple[SourceFunction, bool, bool], bool] = {}
-        self._effects = {id(node.value) for node in ast.walk(source.node) if isinstance(node, ast.Expr)}
+        self._effects = {id(node.value) for node in all_nodes(source.node) if isinstance(node, ast.Expr)}
         self.kept = kept_names(source)
         self._around = 0
         """How many loops that Python runs are around the statement that is looked at."""
         self._grown: frozenset[str] | None = frozenset()
         """Lists whose methods are compiled; None: all."""
+
+    @cached_property
+    def _liveness(self) -> Liveness:
+        """What is wanted after each statement, found where something is split."""
+        return Liveness(self.source.node.body)
 
     def let_lists_grow(self) -> None:
         """Take the methods of all lists for compiled ones, as they are where nothing needs Python."""
@@ -108,7 +113,7 @@ class PythonSplitter(Splitter):
         known = -1
         while known < len(self.tensors):
             known = len(self.tensors)
-            for node in ast.walk(self.source.node):
+            for node in all_nodes(self.source.node):
                 self.note(node)
 
     # ------------------------------------------------------------ what is lifted
@@ -119,7 +124,7 @@ class PythonSplitter(Splitter):
                 continue
             if self._is_lifted(node):
                 self.lifted.add(id(node))
-                self.lifted |= {id(item) for item in ast.walk(node) if isinstance(item, ast.stmt)}
+                self.lifted |= {id(item) for item in all_nodes(node) if isinstance(item, ast.stmt)}
             else:
                 self._around += isinstance(node, ast.For | ast.While)
                 for inner in _bodies(node):
@@ -191,10 +196,10 @@ class PythonSplitter(Splitter):
     def _gives_rows(self, node: ast.expr) -> bool:
         """Return whether an expression calls a helper with functions of rows, which may give a row: Python runs it."""
         found = {
-            helper(resolve(item.func, self.source.captured, self.local)) for item in ast.walk(node) if is_call(item)
+            helper(resolve(item.func, self.source.captured, self.local)) for item in all_nodes(node) if is_call(item)
         }
         inner = [source for item, source in self._helpers.items() if item in found and item not in OF_ROWS]
-        names = (item.id for source in inner for item in ast.walk(source.node) if isinstance(item, ast.Name))
+        names = (item.id for source in inner for item in all_nodes(source.node) if isinstance(item, ast.Name))
         return any(name.endswith(" of") for name in names)
 
     def _is_function_of_rows(self, node: ast.expr) -> bool:
@@ -203,14 +208,14 @@ class PythonSplitter(Splitter):
     def _indexes_by_tensor(self, node: ast.stmt) -> bool:
         """Return whether a statement has `x[mask]` in it, which is torch's indexing of many elements at once."""
         whole = self.tensors - self.rows - self.device
-        subscripts = [item.slice for item in ast.walk(node) if isinstance(item, ast.Subscript)]
+        subscripts = [item.slice for item in all_nodes(node) if isinstance(item, ast.Subscript)]
         conditions = [item for item in subscripts if isinstance(item, ast.Compare)]
         names = [*subscripts, *(part for item in conditions for part in (item.left, *item.comparators))]
         return any(isinstance(item, ast.Name) and item.id in whole for item in names)
 
     def _is_foreign(self, node: ast.AST) -> bool:
         """Return whether something in a tree needs Python itself."""
-        return any(self._needs_python(item) for item in ast.walk(node))
+        return any(self._needs_python(item) for item in all_nodes(node))
 
     def _lists_of(self, node: ast.stmt) -> frozenset[str]:
         """Return the lists that a statement makes for itself alone."""
@@ -278,13 +283,13 @@ class PythonSplitter(Splitter):
             walker._foreign_helpers = self._foreign_helpers
             walker._grown = None if grows else frozenset()
             body = [item for item in inner.node.body if not isinstance(item, ast.Return)]
-            returned = [item.value for item in ast.walk(inner.node) if isinstance(item, ast.Return)]
+            returned = [item.value for item in all_nodes(inner.node) if isinstance(item, ast.Return)]
             parts = (*body, *(item for item in returned if item is not None))
             self._foreign_helpers[key] = any(walker._is_foreign_in_helper(item) for item in parts)
         return self._foreign_helpers[key]
 
     def _is_foreign_in_helper(self, node: ast.AST) -> bool:
-        return any(not isinstance(item, ast.Return) and self._needs_python(item) for item in ast.walk(node))
+        return any(not isinstance(item, ast.Return) and self._needs_python(item) for item in all_nodes(node))
 
     # ------------------------------------------------------------ which names are tensors
 
@@ -398,9 +403,9 @@ class PythonSplitter(Splitter):
                 is_counted = self._runs_over_tensors(node) or any(
                     self._counts(item, heads) or (isinstance(item, ast.expr) and self.is_allocation(item))
                     for each in left
-                    for item in ast.walk(each)
+                    for item in all_nodes(each)
                 )
-                calls = (item for each in left for item in ast.walk(each) if isinstance(item, ast.Call))
+                calls = (item for each in left for item in all_nodes(each) if isinstance(item, ast.Call))
                 called = next((item for item in calls if self.calls_python(item)), None)
                 inner = [self._left_to_python(called)] if is_counted and called is not None else []
             yield from inner
@@ -442,7 +447,7 @@ class PythonSplitter(Splitter):
         )
 
     def _draws(self, node: ast.AST) -> bool:
-        return any(_draws(call, self.source, self._helpers) for call in ast.walk(node) if isinstance(call, ast.Call))
+        return any(_draws(call, self.source, self._helpers) for call in all_nodes(node) if isinstance(call, ast.Call))
 
 
 def _draws(node: ast.Call, source: SourceFunction, helpers: Mapping[types.FunctionType, SourceFunction]) -> bool:
@@ -451,7 +456,7 @@ def _draws(node: ast.Call, source: SourceFunction, helpers: Mapping[types.Functi
         return True
     for inner in meant(node, source, helpers):
         rest = {function: item for function, item in helpers.items() if item is not inner}
-        if any(_draws(call, inner, rest) for call in ast.walk(inner.node) if isinstance(call, ast.Call)):
+        if any(_draws(call, inner, rest) for call in all_nodes(inner.node) if isinstance(call, ast.Call)):
             return True
     return False
 
@@ -465,7 +470,7 @@ def foreign_helper(
     """Return why a helper makes the host part need Python; nothing where none does. `whole` are names of tensors."""
     splitter = PythonSplitter(source, whole, (), helpers, "", values)
     splitter.let_lists_grow()
-    for node in ast.walk(source.node):
+    for node in all_nodes(source.node):
         if isinstance(node, ast.Call):
             called = helper(resolve(node.func, source.captured, splitter.local))
             is_helper = called in helpers if called is not None else splitter.is_of_values(node)
@@ -476,7 +481,7 @@ def foreign_helper(
 
 def exchanged_names(function: ast.FunctionDef) -> frozenset[str]:
     """Return the names that statements such as `a, b = b, a` make stand for what others stood for."""
-    pairs = (pair for node in ast.walk(function) if isinstance(node, ast.Assign) for pair in _assignments(node))
+    pairs = (pair for node in all_nodes(function) if isinstance(node, ast.Assign) for pair in _assignments(node))
     return frozenset(
         target.id for target, found in pairs if isinstance(target, ast.Name) and isinstance(found, ast.Name)
     )
@@ -487,7 +492,7 @@ def is_element_read(node: ast.expr | None) -> bool:
     if not isinstance(node, ast.Subscript) or has_slice(node):
         return False
     while isinstance(node, ast.Subscript):
-        if any(isinstance(item, ast.Subscript) for item in ast.walk(node.slice)):
+        if any(isinstance(item, ast.Subscript) for item in all_nodes(node.slice)):
             return False
         node = node.value
     return isinstance(node, ast.Name)
@@ -499,7 +504,7 @@ def is_call(node: ast.AST) -> TypeGuard[ast.Call]:
 
 
 def _assignments(node: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
-    for item in ast.walk(node):
+    for item in all_nodes(node):
         if isinstance(item, ast.Assign):
             for target in item.targets:
                 yield from side_by_side(target, item.value)
@@ -526,7 +531,7 @@ def _bodies(node: ast.stmt) -> Iterator[list[ast.stmt]]:
 
 
 def _names(node: ast.expr) -> Iterator[str]:
-    return (item.id for item in ast.walk(node) if isinstance(item, ast.Name))
+    return (item.id for item in all_nodes(node) if isinstance(item, ast.Name))
 
 
 def _last_name(node: ast.expr) -> str:

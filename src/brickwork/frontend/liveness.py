@@ -33,6 +33,7 @@ class Liveness:
         """Walk over a function's body; `entry` is what it wants from before."""
         self.after: dict[int, Names] = {}
         self.before: dict[int, Names] = {}
+        self._known: dict[int, tuple[Names, Names]] = {}
         self.entry = self._before(statements, NONE, _Exits())
 
     def wanted_after(self, node: ast.stmt) -> Names:
@@ -53,28 +54,38 @@ class Liveness:
     def _before_statement(self, node: ast.stmt, after: Names, exits: _Exits) -> Names:
         match node:
             case ast.Return():
-                return loads(node)
+                return self._effects(node)[0]
             case ast.Break():
                 return exits.leave
             case ast.Continue():
                 return exits.again
             case ast.If():
                 return (
-                    loads(node.test) | self._before(node.body, after, exits) | self._before(node.orelse, after, exits)
+                    self._effects(node.test)[0]
+                    | self._before(node.body, after, exits)
+                    | self._before(node.orelse, after, exits)
                 )
             case ast.For():
-                targets = frozenset(stored(node.target))
+                targets = self._effects(node.target)[1]
                 done = self._before(node.orelse, after, exits)
-                return loads(node.iter) | self._turns(node.body, done, after, targets)
+                return self._effects(node.iter)[0] | self._turns(node.body, done, after, targets)
             case ast.While():
                 done = NONE if _is_endless(node) else self._before(node.orelse, after, exits)
-                return self._turns(node.body, done | loads(node.test), after, NONE)
+                return self._turns(node.body, done | self._effects(node.test)[0], after, NONE)
             case ast.Delete():
                 return after - frozenset(item.id for item in node.targets if isinstance(item, ast.Name))
             case ast.AugAssign(target=ast.Name(id=name)):
-                return after | loads(node) | {name}
+                return after | self._effects(node)[0] | {name}
             case _:
-                return (after - frozenset(surely_stored(node))) | loads(node)
+                read, written = self._effects(node)
+                return (after - written) | read
+
+    def _effects(self, node: ast.AST) -> tuple[Names, Names]:
+        """Return what a tree reads and surely assigns, found once: bodies of loops are walked over several times."""
+        known = self._known.get(id(node))
+        if known is None:
+            known = self._known[id(node)] = loads(node), frozenset(surely_stored(node))
+        return known
 
     def _turns(self, body: Sequence[ast.stmt], done: Names, leave: Names, targets: Names) -> Names:
         """Return what a loop wants at its head; `done` is wanted when it ends by itself, `leave` after a `break`."""

@@ -45,19 +45,18 @@ def row_slices(
     found: set[int] = set()
     for node in all_nodes(function):
         found |= {id(item) for item in _of_host(node, captured, local) if isinstance(item, ast.Subscript)}
-    for loop in loops:
-        for node in all_nodes(loop):
-            rows = (item for item in _rows(node, captured, local) if isinstance(item, ast.Subscript | ast.Call))
-            found |= {
-                id(item)
-                for item in rows
-                if (
-                    _is_plain(item)
-                    if isinstance(item, ast.Subscript)
-                    else _is_pointwise(item, captured, local) and (is_wide or _has_part(item, computed))
-                )
-            }
-            found |= {id(node)} if _is_reduction(node, computed) else set()
+    for node in {id(node): node for loop in loops for node in all_nodes(loop)}.values():
+        rows = (item for item in _rows(node, captured, local) if isinstance(item, ast.Subscript | ast.Call))
+        found |= {
+            id(item)
+            for item in rows
+            if (
+                _is_plain(item)
+                if isinstance(item, ast.Subscript)
+                else _is_pointwise(item, captured, local) and (is_wide or _has_part(item, computed))
+            )
+        }
+        found |= {id(node)} if _is_reduction(node, computed) else set()
     return frozenset(found)
 
 

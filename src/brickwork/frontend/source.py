@@ -260,12 +260,13 @@ def rebound_names(function: ast.FunctionDef) -> frozenset[str]:
 def _read_behind(function: ast.FunctionDef) -> frozenset[str]:
     """Return the names of the heads of loops that are read outside of these loops."""
     loops = [node for node in all_nodes(function) if isinstance(node, ast.For)]
-    names = frozenset(name for node in loops for name in _targets(node))
+    targets = [_targets(node) for node in loops]
+    names = frozenset[str]().union(*targets)
     inside = {
         id(item)
-        for node in loops
+        for node, own in zip(loops, targets, strict=True)
         for item in all_nodes(node)
-        if isinstance(item, ast.Name) and item.id in _targets(node)
+        if isinstance(item, ast.Name) and item.id in own
     }
     nodes = [item for item in all_nodes(function) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Load)]
     return frozenset(item.id for item in nodes if item.id in names and id(item) not in inside)

