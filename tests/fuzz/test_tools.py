@@ -89,12 +89,16 @@ def test_zeros_have_signs():
     assert {bool(item.signbit()) for item in values if item == 0} == {True, False}
 
 
+def is_compared(case, folder):
+    seen = examine(case, folder)
+    return seen["compared"] + seen["compared in parts"] > 0
+
+
 def test_objects_and_texts_are_arguments(tmp_path):
     """Objects are given to operators whole, and to all else by their parts."""
     for words in ("c: Setup", "c: str"):
         cases = (case for case in map(case_of_seed, SEEDS) if words in case.source and len(case.source) < 4000)
-        seen = sum((examine(case, tmp_path) for case in islice(cases, 2)), Counter())
-        assert seen["compared"], seen
+        assert any(is_compared(case, tmp_path) for case in islice(cases, 3)), words
 
 
 def test_spaces_are_spelled_in_many_ways(tmp_path):
@@ -102,8 +106,7 @@ def test_spaces_are_spelled_in_many_ways(tmp_path):
     for words in ("combinations", "itertools.product", "torch.tensor(w", "divmod"):
         cases = (case for case in map(case_of_seed, SEEDS) if words in case.source.partition("def generated")[2])
         short = (case for case in cases if len(case.source) < 4000 and not case.claims)
-        seen = sum((examine(case, tmp_path) for case in islice(short, 3)), Counter())
-        assert seen["compared"] + seen["compared in parts"], (words, seen)
+        assert any(is_compared(case, tmp_path) for case in islice(short, 3)), words
 
 
 def test_neighbourhoods_are_drawn_and_compared(tmp_path):
@@ -118,8 +121,7 @@ def test_neighbourhoods_are_drawn_and_compared(tmp_path):
             case for case in map(case_of_seed, SEEDS) if re.search(words, case.source.partition("def generated")[2])
         )
         short = (case for case in cases if len(case.source) < 4000 and not case.claims)
-        seen = sum((examine(case, tmp_path) for case in islice(short, 3)), Counter())
-        assert seen["compared"] + seen["compared in parts"], (words, seen)
+        assert any(is_compared(case, tmp_path) for case in islice(short, 3)), words
 
 
 def test_programs_index_with_integers_that_loops_carry():

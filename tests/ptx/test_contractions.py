@@ -139,7 +139,7 @@ def test_groups_read_for_a_stage_while_the_one_before_is_computed(function, dtyp
 
 @pytest.mark.parametrize(
     ("dtypes", "capability"),
-    sampled(product([(torch.float32, torch.bfloat16), (torch.bfloat16, torch.float32)], [(8, 0), (8, 6), (12, 0)])),
+    sampled(product([(torch.float32, torch.bfloat16), (torch.bfloat16, torch.float32)], [(8, 0), (8, 6), (12, 0)]), 4),
 )
 def test_stages_of_factors_in_parts_fit_each_machine(dtypes, capability, tmp_path):
     given = [torch.zeros(64, 64, dtype=dtype) for dtype in dtypes]
@@ -186,13 +186,16 @@ def test_other_orders_are_refused():
 @pytest.mark.parametrize(
     ("dtype", "function", "more"),
     sampled(
-        (dtype, *each)
-        for dtype in (torch.bfloat16, torch.float32)
-        for each in [
-            (contractions.transposed, ()),
-            (contractions.activated, (torch.zeros(64),)),
-            (contractions.masked, (torch.zeros(64, 64),)),
-        ]
+        (
+            (dtype, *each)
+            for dtype in (torch.bfloat16, torch.float32)
+            for each in [
+                (contractions.transposed, ()),
+                (contractions.activated, (torch.zeros(64),)),
+                (contractions.masked, (torch.zeros(64, 64),)),
+            ]
+        ),
+        4,
     ),
 )
 def test_groups_of_warps_run_on(function, more, dtype, tmp_path):

@@ -11,7 +11,7 @@ TILED = {"timex"}
 """Operators that have versions in tiles of matrix instructions, whose sums are in registers."""
 
 
-@pytest.mark.parametrize("architecture", sampled(registers.ARCHITECTURES, 3))
+@pytest.mark.parametrize("architecture", sampled(registers.ARCHITECTURES, 4))
 def test_spills_stay_as_recorded(architecture):
     if find_tool("ptxas") is None:
         pytest.skip("there is no ptxas on this machine")
