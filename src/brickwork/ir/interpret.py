@@ -20,7 +20,7 @@ from typing import cast as typed
 
 from brickwork.diagnostics.location import chain
 from brickwork.ir import build, philox
-from brickwork.ir.dtypes import BOOL, INT64, DType, value_dtype
+from brickwork.ir.dtypes import INT64, DType, Kind, value_dtype
 from brickwork.ir.nodes import (
     FLAT_ACCESS,
     AbsentParameter,
@@ -516,6 +516,10 @@ def _allocate(node: Allocate) -> _Step:
     return run
 
 
+_UNFILLED: dict[Kind, Number] = {Kind.BOOL: True, Kind.UINT: 90, Kind.INT: -91}
+"""What new memory holds that nothing has filled, so that who reads it is seen; NaN for floats."""
+
+
 def _given(state: _State, node: Allocate, shape: tuple[int, ...]) -> Memory | None:
     memory = state.given.get(node.tensor.number) if node.given else None
     if memory is not None and memory.sizes != shape:
@@ -531,8 +535,8 @@ def _new(state: _State, node: Allocate, shape: tuple[int, ...]) -> Memory:
         strides[axis] = step
         step *= max(shape[axis], 1)
     dtype = node.tensor.type.dtype
-    zero = cast(0, BOOL if dtype is BOOL else value_dtype(dtype))
-    return Memory([zero] * math.prod(shape), shape, tuple(strides), dtype)
+    anything = _UNFILLED.get(dtype.kind, math.nan)
+    return Memory([anything] * math.prod(shape), shape, tuple(strides), dtype)
 
 
 def _order(like: Memory) -> tuple[int, ...]:
