@@ -20,7 +20,6 @@ from brickwork.ir.nodes import (
     Assign,
     Block,
     Cast,
-    Constant,
     Expression,
     For,
     If,
@@ -99,18 +98,11 @@ def _outermost(block: Block) -> Iterator[For]:
 
 
 def work(nodes: Iterable[Node]) -> float:
-    """Return the cycles that statements take in which nothing waits.
-
-    Sums for a place that no data tell are free, and so are divisions by literals: a product with the reciprocal.
-    """
+    """Return the cycles that statements take in which nothing waits; sums for a place that no data tell are free."""
     told = [*walk(nodes)]
     indices = [index for node in told if isinstance(node, Load | Store) for index in node.indices]
     free = [index for index in indices if not effects(index).loads]
-    return sum(map(_work, told)) - sum(_work(node) for node in walk(free) if not is_division(node) or _by_literal(node))
-
-
-def _by_literal(node: Node) -> bool:
-    return isinstance(node, Apply) and isinstance(node.operands[-1], Constant)
+    return sum(map(_work, told)) - sum(_work(node) for node in walk(free) if not is_division(node))
 
 
 def _work(node: Node) -> float:
