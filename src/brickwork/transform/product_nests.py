@@ -186,7 +186,7 @@ def _unblocked(
     """
     if not isinstance(statement, For) or not stands_alone(statement, live[statement.index]):
         return None
-    flat = rewrite_statements((statement,), lambda item: with_whole_sums(item, names))
+    flat = rewrite_statements((statement,), lambda item: with_whole_sums(item, live, names))
     joined = _joined(statement, kernel, analysed, names) if flat == (statement,) else (flat, list[Expression]())
     if joined is None:
         return None

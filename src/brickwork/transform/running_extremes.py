@@ -10,7 +10,8 @@
 
 Attention and cross-entropy are written so, where a row's scores are not kept. An iteration waits for the one before
 it; the maximum and the sums do not. What the sums begin with is scaled by `exp(before - m)`, but for zeros.
-Invariant: maxima are the same, and sums are but for rounding: each term is scaled once, by all scales together.
+Invariant: maxima are the same, and sums are but for rounding: each term is scaled once, by all scales together. Where
+the first values of a row are -inf, as the maximum is before, that has the NaN of -inf - -inf, and this has none.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ APART = "_maxima"
 REMARK = "where there is room for what a maximum is taken of: sums that follow it are not scaled in each step"
 """What `explain` says of it."""
 _POWERS = frozenset({"exp", "exp2"})
+_Power = tuple[str, tuple[Expression, ...]]
 
 
 @each_launch("matrix")
@@ -218,7 +220,7 @@ class _Maximum:
     new: Expression
 
     @legality
-    def power(self, expression: Expression, over: Expression) -> tuple[str, tuple[Expression, ...]] | None:
+    def power(self, expression: Expression, over: Expression) -> _Power | None:
         """Return which power an expression is of what something is over the new maximum: its base, and its factors."""
         match expression:
             case Apply(operator=operator, operands=(exponent,)) if operator.name in _POWERS:
@@ -230,9 +232,14 @@ class _Maximum:
                 return None
 
     @legality
-    def parted(self, value: Expression, own: Expression) -> tuple[Expression | None, tuple[Expression, ...]] | None:
-        """Return what a sum is scaled by in an iteration, and the terms that are added; None if it is no such sum."""
-        scales, terms, powers, kept = list[Expression](), list[Expression](), set[object](), 0
+    def parted(
+        self, value: Expression, own: Expression
+    ) -> tuple[Expression | None, tuple[Expression, ...], _Power] | None:
+        """Return what a sum is scaled by in an iteration, the terms that are added, and the power that both have.
+
+        None if it is no such sum.
+        """
+        scales, terms, powers, kept = list[Expression](), list[Expression](), set[_Power | None](), 0
         for addend in operands_of(value, "add"):
             found = [*terms_of(addend)]
             factors = [item.value for item in found if not item.divides]
@@ -244,9 +251,10 @@ class _Maximum:
             else:
                 terms.append(addend)
                 own_powers = [each for item in factors if (each := self.power(item, self.value)) is not None]
-                powers |= {own_powers[0] if len(own_powers) == 1 else None}
-        fits = kept == len(powers) == 1 and None not in powers and len(scales) <= 1
-        return (scales[0] if scales else None, tuple(terms)) if fits else None
+                rest = [item.value for item in found if self.power(item.value, self.value) is None]
+                powers |= {own_powers[0] if len(own_powers) == 1 and self.symbol not in read_symbols(rest) else None}
+        power = next(iter(powers)) if kept == len(powers) == 1 and len(scales) <= 1 else None
+        return None if power is None else (scales[0] if scales else None, tuple(terms), power)
 
     def final(self, term: Expression, given: Expression) -> Expression:
         """Return a term in terms of the last maximum, where that is taken of what is given."""
@@ -264,20 +272,28 @@ class _Maximum:
         return rewrite(scale, lambda node: build.apply("sub", old, most) if node == difference else node)
 
     def bare(self, root: NodeType) -> NodeType:
-        """Return a tree without what the maximum is taken of, and that over the new maximum."""
+        """Return a part of a sum without what the maximum is taken of, and that over the new maximum."""
         zero = build.constant(0.0, self.new.dtype)
         over = [build.apply("sub", item, self.new) for item in (self.value, build.read(self.symbol))]
-        return self.with_value(rewrite(root, lambda node: zero if node in over else node), zero)
+        return self.without_value(rewrite(root, lambda node: zero if node in over else node))
+
+    def without_value(self, root: NodeType) -> NodeType:
+        """Return a tree without what the maximum is taken of."""
+        return self.with_value(root, build.constant(0.0, self.new.dtype))
 
 
 @dataclass(frozen=True, slots=True)
 class _Update:
-    """A sum in a variable, or in the elements of a tensor, in loops: its scale, if it has one, and what is added."""
+    """A sum in a variable, or in the elements of a tensor, in loops: its scale, if it has one, and what is added.
+
+    Both have the same `power` as a factor.
+    """
 
     own: Read | Load
     loops: tuple[For, ...]
     scale: Expression | None
     terms: tuple[Expression, ...]
+    power: _Power
 
     @property
     def name(self) -> Symbol | Tensor:
@@ -308,9 +324,13 @@ class _Update:
     def begins_with_zero(self, before: Block) -> bool:
         """Whether the sum, or each element, is zero after a block."""
         zero = self.inside(self.stored(build.constant(0.0, self.own.dtype)))
+        needed = effects(zero)
         for statement in reversed(before):
-            if self.name in effects(statement).assigns | effects(statement).stores:
+            found = effects(statement)
+            if self.name in found.assigns | found.stores:
                 return _same(statement, zero)
+            if found.assigns & needed.reads or found.changes & needed.loads:
+                return False
         return False
 
 
@@ -343,12 +363,15 @@ class _Running:
 
     @legality
     def is_scaled_once(self) -> bool:
-        """Whether each sum is scaled in an iteration, before something is added to it."""
-        scaled = set[Symbol | Tensor]()
+        """Whether each sum is scaled before something is added to the same elements, and by the same power."""
+        scaled = dict[Symbol | Tensor, tuple[Statement, _Power]]()
         for each in self.updates:
-            if (each.name in scaled) == (each.scale is not None):
+            place = each.inside(each.stored(build.constant(0.0, each.own.dtype)))
+            if each.name not in scaled if each.scale is None else each.name in scaled:
                 return False
-            scaled.add(each.name)
+            first, power = scaled.setdefault(each.name, (place, each.power))
+            if power != each.power or not _same(first, place):
+                return False
         return bool(scaled)
 
     @legality
@@ -361,7 +384,7 @@ class _Running:
         roots = [root for each in self.updates for root in each.roots]
         own = frozenset(each.name for each in self.updates)
         hidden = (carried - assigned_symbols(self.others)) | assigned_symbols(self.ahead)
-        bare = [self.most.bare(item) for item in (*roots, *self.others)]
+        bare = [*map(self.most.bare, roots), *map(self.most.without_value, self.others)]
         stale = effects(roots).loads & changed or effects(self.others).changes & own
         return not (stale or effects(self.others).loads & own or read_symbols(bare) & hidden)
 
@@ -375,8 +398,8 @@ class _Running:
         for each in self.updates:
             places = each.own.indices if isinstance(each.own, Load) else ()
             inside = {loop.index for loop in each.loops}
-            fixed = (*places, *(() if each.scale is None else (self.most.bare(each.scale),)))
-            if not all(build.read(index) in places for index in inside) or read_symbols(fixed) & (moving - inside):
+            fixed = read_symbols((*places, *each.power[1]))
+            if not all(build.read(index) in places for index in inside) or fixed & (moving - inside):
                 return False
         return True
 

@@ -13,11 +13,12 @@ in which they take their terms, and for rounding; what is not finite is summed u
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from brickwork.analysis.contractions import accumulation
 from brickwork.analysis.products import terms_of
-from brickwork.analysis.scalars import NONE, live_before
+from brickwork.analysis.scalars import NONE, Symbols, live_before
 from brickwork.ir import build
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Apply, Assign, Block, Cast, Constant, Expression, For, If, Statement, Symbol
@@ -26,13 +27,13 @@ from brickwork.legality import legality
 from brickwork.transform.scratch import Names, copied
 
 
-def with_whole_sums(statement: Statement, names: Names) -> Block:
-    """Return a loop with such a sum in its body as one of all terms."""
+def with_whole_sums(statement: Statement, live: Mapping[Symbol, Symbols], names: Names) -> Block:
+    """Return a loop with such a sum in its body as one of all terms; `live` are variables read after each loop."""
     if not isinstance(statement, For):
         return (statement,)
     for place, item in enumerate(statement.body):
         before = statement.body[:place]
-        found = _flattened(item) if isinstance(item, For) else None
+        found = _flattened(item, live.get(item.index, NONE)) if isinstance(item, For) else None
         begun = None if found is None else _begun(before, item)
         if found is not None and begun is not None:
             loop, total = found
@@ -58,8 +59,11 @@ def _begun(before: Block, loop: Statement) -> Assign | None:
 
 
 @legality
-def _flattened(loop: For) -> tuple[For, Symbol] | None:
-    """Return a loop that adds scaled sums to a variable as one that adds all terms, and the variable."""
+def _flattened(loop: For, live: Symbols) -> tuple[For, Symbol] | None:
+    """Return a loop that adds scaled sums to a variable as one that adds all terms, and the variable.
+
+    Nothing else that it assigns is `live` after it: the partial sums are gone.
+    """
     match loop.body:
         case (*ahead, Assign(symbol=part, value=Constant(value=0)), For() as inner, Assign() as last) if (
             all(isinstance(item, Assign) for item in ahead) and last.symbol.dtype.is_float
@@ -72,7 +76,8 @@ def _flattened(loop: For) -> tuple[For, Symbol] | None:
     loops, _, term, masks = summed
     value = _scaled(last, part, term)
     own = assigned_symbols((*ahead, inner))
-    if value is None or last.symbol in own or live_before(loop.body, NONE) & own or effects(loop).changes:
+    passed = (live_before(loop.body, NONE) | live) & own
+    if value is None or last.symbol in own or passed or effects(loop).changes:
         return None
     block: Block = (replace(last, value=build.add(build.read(last.symbol), value)),)
     for mask in reversed(masks):

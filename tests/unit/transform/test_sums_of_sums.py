@@ -161,6 +161,19 @@ def passed_on(x: Tensor, q: Tensor, u: Tensor, w: Tensor, y: Tensor) -> None:
             y[i, j] = s
 
 
+def read_afterwards(x: Tensor, q: Tensor, u: Tensor, w: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        for j in range(q.shape[0]):
+            s = 0.0
+            a = 0
+            for b in range(u.shape[1]):
+                a = 0
+                for k in range(4):
+                    a += int(x[i, b * 4 + k]) * int(q[j, b * 4 + k])
+                s += a * u[i, b] * w[j, b]
+            y[i, j] = s + a
+
+
 def _sums(function: Callable[..., None]) -> list[list[For]]:
     signature = Signature(tuple(map(argument_type, (X, Q, U, W, Y))), device="cuda", narrow=True, aligned=True)
     program, _ = with_product_nests(canonical(way(function, signature), sizes=True), GPU)
@@ -200,7 +213,16 @@ def test_scales_that_are_not_finite_meet_whole_sums(scale: float) -> None:
 
 @pytest.mark.parametrize(
     "function",
-    [begun_before_something_changes, counted, begun_with_something, squared, moved, divided, passed_on],
+    [
+        begun_before_something_changes,
+        counted,
+        begun_with_something,
+        squared,
+        moved,
+        divided,
+        passed_on,
+        read_afterwards,
+    ],
     ids=lambda item: item.__name__,
 )
 def test_other_sums_stay(function: Callable[..., None]) -> None:
