@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
+from typing import TypeAlias
 
 from brickwork.analysis.products import terms_of
 from brickwork.analysis.scalars import NONE, live_before
@@ -174,14 +175,14 @@ def _running(loop: For, live: frozenset[Symbol]) -> _Running | None:
     carried = live_before(body, live) & own
     if found.draws or found.fails or found.leaves or found.rebinds or found.declares or (live & own) - carried:
         return None
-    values = _values(body)
-    for symbol in sorted(carried & values.keys(), key=lambda item: item.number):
+    values, inside = _values(body), assigned_symbols(item for item in body if not isinstance(item, Assign))
+    for symbol in sorted(carried & values.keys() - inside, key=lambda item: item.number):
         match values[symbol]:
-            case Apply(operator=operator, operands=(left, right)) as new if operator.name == "maximum" and build.read(
-                symbol
-            ) in (left, right):
-                most = _Maximum(symbol, right if left == build.read(symbol) else left, new)
-                if (running := _of(loop, condition, body, most, carried)) is not None:
+            # The maximum of a number and NaN is the first of the two.
+            case Apply(operator=operator, operands=(left, right)) as new if operator.name == "maximum" and (
+                left == build.read(symbol)
+            ):
+                if (running := _of(loop, condition, body, _Maximum(symbol, right, new), carried)) is not None:
                     return running
             case _:
                 pass
@@ -211,6 +212,10 @@ def _values(body: Block) -> dict[Symbol, Expression]:
     return values
 
 
+_Parts: TypeAlias = tuple[Expression | None, tuple[Expression, ...], tuple[Expression, ...], _Power]
+"""The scale of a sum, its terms, what these have as factors and divisors beside their powers, and the power of all."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Maximum:
     """A running maximum: the variable before an iteration, what it is taken of, and what it is afterwards."""
@@ -232,14 +237,10 @@ class _Maximum:
                 return None
 
     @legality
-    def parted(
-        self, value: Expression, own: Expression
-    ) -> tuple[Expression | None, tuple[Expression, ...], _Power] | None:
-        """Return what a sum is scaled by in an iteration, the terms that are added, and the power that both have.
-
-        None if it is no such sum.
-        """
-        scales, terms, powers, kept = list[Expression](), list[Expression](), set[_Power | None](), 0
+    def parted(self, value: Expression, own: Expression) -> _Parts | None:
+        """Return what a sum is scaled by in an iteration, and the terms that are added; None if it is no such sum."""
+        scales, terms, rest = list[Expression](), list[Expression](), list[Expression]()
+        powers, kept = set[_Power | None](), 0
         for addend in operands_of(value, "add"):
             found = [*terms_of(addend)]
             factors = [item.value for item in found if not item.divides]
@@ -250,11 +251,12 @@ class _Maximum:
                 powers |= {self.power(item, build.read(self.symbol)) for item in factors}
             else:
                 terms.append(addend)
-                own_powers = [each for item in factors if (each := self.power(item, self.value)) is not None]
-                rest = [item.value for item in found if self.power(item.value, self.value) is None]
-                powers |= {own_powers[0] if len(own_powers) == 1 and self.symbol not in read_symbols(rest) else None}
-        power = next(iter(powers)) if kept == len(powers) == 1 and len(scales) <= 1 else None
-        return None if power is None else (scales[0] if scales else None, tuple(terms), power)
+                each_power = [self.power(item.value, self.value) for item in found if not item.divides]
+                own_powers = [item for item in each_power if item is not None]
+                powers |= {own_powers[0] if len(own_powers) == 1 else None}
+                rest += [item.value for item in found if item.divides or self.power(item.value, self.value) is None]
+        power = powers.pop() if kept == len(powers) == 1 and len(scales) <= 1 else None
+        return None if power is None else (scales[0] if scales else None, tuple(terms), tuple(rest), power)
 
     def final(self, term: Expression, given: Expression) -> Expression:
         """Return a term in terms of the last maximum, where that is taken of what is given."""
@@ -271,12 +273,6 @@ class _Maximum:
         difference = build.apply("sub", most, self.new)
         return rewrite(scale, lambda node: build.apply("sub", old, most) if node == difference else node)
 
-    def bare(self, root: NodeType) -> NodeType:
-        """Return a part of a sum without what the maximum is taken of, and that over the new maximum."""
-        zero = build.constant(0.0, self.new.dtype)
-        over = [build.apply("sub", item, self.new) for item in (self.value, build.read(self.symbol))]
-        return self.without_value(rewrite(root, lambda node: zero if node in over else node))
-
     def without_value(self, root: NodeType) -> NodeType:
         """Return a tree without what the maximum is taken of."""
         return self.with_value(root, build.constant(0.0, self.new.dtype))
@@ -286,13 +282,14 @@ class _Maximum:
 class _Update:
     """A sum in a variable, or in the elements of a tensor, in loops: its scale, if it has one, and what is added.
 
-    Both have the same `power` as a factor.
+    All have the same `power` as a factor; the `rest` are the others of terms, and divisors.
     """
 
     own: Read | Load
     loops: tuple[For, ...]
     scale: Expression | None
     terms: tuple[Expression, ...]
+    rest: tuple[Expression, ...]
     power: _Power
 
     @property
@@ -301,11 +298,15 @@ class _Update:
         return self.own.symbol if isinstance(self.own, Read) else self.own.tensor
 
     @property
-    def roots(self) -> tuple[Node, ...]:
-        """What the sum is made of, but for its own value before."""
-        places = self.own.indices if isinstance(self.own, Load) else ()
-        scales = () if self.scale is None else (self.scale,)
-        return (*self.terms, *scales, *places, *(bound for loop in self.loops for bound in (loop.start, loop.stop)))
+    def places(self) -> tuple[Expression, ...]:
+        """The indices of the elements, and the bounds of the loops over them."""
+        indices = self.own.indices if isinstance(self.own, Load) else ()
+        return (*indices, *(bound for loop in self.loops for bound in (loop.start, loop.stop)))
+
+    @property
+    def zero(self) -> Statement:
+        """What makes the sum, or each element, zero."""
+        return self.inside(self.stored(build.constant(0.0, self.own.dtype)))
 
     def stored(self, value: Expression) -> Statement:
         """Return what gives the sum, or one element, another value."""
@@ -323,12 +324,11 @@ class _Update:
     @legality
     def begins_with_zero(self, before: Block) -> bool:
         """Whether the sum, or each element, is zero after a block."""
-        zero = self.inside(self.stored(build.constant(0.0, self.own.dtype)))
-        needed = effects(zero)
+        needed = effects(self.zero)
         for statement in reversed(before):
             found = effects(statement)
             if self.name in found.assigns | found.stores:
-                return _same(statement, zero)
+                return _same(statement, self.zero)
             if found.assigns & needed.reads or found.changes & needed.loads:
                 return False
         return False
@@ -363,30 +363,35 @@ class _Running:
 
     @legality
     def is_scaled_once(self) -> bool:
-        """Whether each sum is scaled before something is added to the same elements, and by the same power."""
-        scaled = dict[Symbol | Tensor, tuple[Statement, _Power]]()
+        """Whether each sum is scaled before something is added to all that was scaled, and by the same power."""
+        scaled, added = dict[Symbol | Tensor, _Update](), set[Symbol | Tensor]()
         for each in self.updates:
-            place = each.inside(each.stored(build.constant(0.0, each.own.dtype)))
-            if each.name not in scaled if each.scale is None else each.name in scaled:
+            if (each.name in scaled) == (each.scale is not None):
                 return False
-            first, power = scaled.setdefault(each.name, (place, each.power))
-            if power != each.power or not _same(first, place):
+            first = scaled.setdefault(each.name, each)
+            if first.power != each.power or not _same(first.zero, each.zero):
                 return False
-        return bool(scaled)
+            added |= {each.name} if each.terms else set()
+        return bool(scaled) and scaled.keys() == added
 
     @legality
-    def is_apart(self, body: Block, carried: frozenset[Symbol]) -> bool:
-        """Whether what is computed ahead, and all terms, read nothing that an iteration before has left."""
-        first, changed = effects((*self.ahead, self.most.value)), effects(body).changes
-        passed = (live_before(self.ahead, NONE) | read_symbols([self.most.value])) - assigned_symbols(self.ahead)
-        if first.loads & changed or effects(self.ahead).changes or passed & carried:
+    def is_apart(self, body: Block, carried: frozenset[Symbol], others: Block) -> bool:
+        """Whether what is computed ahead, all terms, and the others read nothing that something else has left."""
+        changed, moving = effects(body).changes, assigned_symbols(body)
+        passed = live_before(self.ahead, NONE) | (read_symbols([self.most.value]) - assigned_symbols(self.ahead))
+        if effects((*self.ahead, self.most.value)).loads & changed or effects(self.ahead).changes or passed & carried:
             return False
-        roots = [root for each in self.updates for root in each.roots]
         own = frozenset(each.name for each in self.updates)
-        hidden = (carried - assigned_symbols(self.others)) | assigned_symbols(self.ahead)
-        bare = [*map(self.most.bare, roots), *map(self.most.without_value, self.others)]
-        stale = effects(roots).loads & changed or effects(self.others).changes & own
-        return not (stale or effects(self.others).loads & own or read_symbols(bare) & hidden)
+        for each in self.updates:
+            inside = {loop.index for loop in each.loops}
+            rest = [self.most.without_value(item) for item in (*each.rest, *each.power[1], *each.places)]
+            if read_symbols(rest) & (moving - inside) or effects((*each.terms, *each.places)).loads & changed:
+                return False
+        if effects(self.others).changes & own or effects(self.others).loads & own:
+            return False
+        without = tuple(self.most.without_value(item) for item in self.others)
+        beside = [item for item in body if not any(item is other for other in others)]
+        return not live_before(without, NONE) & assigned_symbols(beside)
 
     @legality
     def has_places(self, body: Block) -> bool:
@@ -398,7 +403,7 @@ class _Running:
         for each in self.updates:
             places = each.own.indices if isinstance(each.own, Load) else ()
             inside = {loop.index for loop in each.loops}
-            fixed = read_symbols((*places, *each.power[1]))
+            fixed = read_symbols((*each.places, *each.power[1]))
             if not all(build.read(index) in places for index in inside) or fixed & (moving - inside):
                 return False
         return True
@@ -412,17 +417,26 @@ def _of(
     loop: For, condition: Expression | None, body: Block, most: _Maximum, carried: frozenset[Symbol]
 ) -> _Running | None:
     """Return a maximum with what goes with it; None if something does not."""
-    ahead, updates, others = _ahead(body, most.value), list[_Update](), list[Statement]()
-    here, plain = dict[Symbol, Expression](), set[Symbol]()
+    ahead, updates, others, own = _ahead(body, most.value), list[_Update](), list[Statement](), list[Statement]()
+    here, plain, stale = dict[Symbol, Expression](), set[Symbol](), set[Symbol]()
     for statement in body:
+        if stale & live_before((statement,), NONE):
+            return None
         if isinstance(statement, Assign):
             here[statement.symbol] = substitute(statement.value, here)
             plain.add(statement.symbol)
             continue
         if not any(statement is item for item in ahead):
             update = _stored(statement, here, most, ())
-            updates += [] if update is None else [update]
-            others += [substitute(statement, here)] if update is None else []
+            if update is None:
+                others.append(substitute(statement, here))
+                own.append(statement)
+            elif assigned_symbols(statement) & carried:
+                return None
+            else:
+                updates.append(update)
+        # Elements that are read before they change are not read again behind that.
+        stale |= {symbol for symbol, value in here.items() if effects(value).loads & effects(statement).changes}
         here |= {symbol: build.read(symbol) for symbol in assigned_symbols(statement)}
     summed = (plain & carried) - {most.symbol}
     for symbol in sorted(summed, key=lambda item: item.number):
@@ -431,8 +445,8 @@ def _of(
             return None
         updates.append(_Update(build.read(symbol), (), *found))
     result = _Running(loop, condition, most, ahead, tuple(updates), tuple(others))
-    right = not summed & assigned_symbols(others) and result.is_scaled_once() and result.has_places(body)
-    return result if right and result.is_apart(body, carried) else None
+    right = not summed & assigned_symbols((*others, *ahead)) and result.is_scaled_once() and result.has_places(body)
+    return result if right and result.is_apart(body, carried, tuple(own)) else None
 
 
 def _ahead(body: Block, value: Expression) -> Block:
@@ -454,7 +468,9 @@ def _stored(
 ) -> _Update | None:
     """Return the sum that a store adds to, in loops of nothing else; None if it is no such sum."""
     match statement:
-        case For(body=(*steps, last)) if all(isinstance(item, Assign) for item in steps):
+        case For(body=(*steps, last)) if all(isinstance(item, Assign) for item in steps) and not (
+            live_before((statement,), NONE) & assigned_symbols(steps)
+        ):
             inside, loop = {**here}, substitute(replace(statement, body=()), here)
             for item in steps:
                 if isinstance(item, Assign):

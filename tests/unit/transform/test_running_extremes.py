@@ -59,7 +59,7 @@ def cross_entropy(x: Tensor, at: Tensor, y: Tensor) -> None:
         right = 0.0
         for j in range(1, x.shape[1]):
             old = m
-            m = max(x[i, j], m)
+            m = max(m, x[i, j])
             z = z * math.exp2(old - m) + math.exp2(x[i, j] - m)
             if j == at[i]:
                 right = x[i, j]
