@@ -109,11 +109,11 @@ class _Cutter(NestCutter):
             last.append(Assign(symbol=again, value=self.names.load(tensor, *indices)))
         first.append(Assign(symbol=most.symbol, value=build.apply("maximum", most, value)))
         scaled = [item for item in found.updates if item.scale is not None and not item.begins_with_zero(before)]
-        same, one = build.apply("eq", build.read(old), most), build.constant(1.0, old.dtype)
+        rises, one = build.apply("gt", most, build.read(old)), build.constant(1.0, old.dtype)
         steps = [
             item.inside(
                 item.stored(
-                    build.mul(item.own, build.select(same, one, found.most.between(item.scale, build.read(old))))
+                    build.mul(item.own, build.select(rises, found.most.between(item.scale, build.read(old)), one))
                 )
             )
             for item in scaled
@@ -142,7 +142,7 @@ class _Cutter(NestCutter):
             case ():
                 return
             case (If(condition=Apply(operator=operator, operands=operands), then=then, otherwise=()),) if (
-                operator.name == "eq" and own in operands
+                operator.name == "eq" and own in operands and found.condition is None
             ):
                 moving, places = assigned_symbols((*ahead, *then)), [item for item in operands if item != own]
                 fixed = effects(places).reads.isdisjoint(moving) and effects(places).loads.isdisjoint(
@@ -152,8 +152,9 @@ class _Cutter(NestCutter):
                     place = self.names.symbol("place", INT64)
                     start = build.apply("maximum", found.loop.start, build.read(place))
                     stop = build.apply("minimum", found.loop.stop, build.add(build.read(place), build.integer(1)))
-                    yield Assign(symbol=place, value=places[0])
-                    yield replace(found.over((*ahead, *then)), start=start, stop=stop)
+                    once = replace(found.loop, start=start, stop=stop, body=(*ahead, *then))
+                    asked = build.apply("lt", found.loop.start, found.loop.stop)
+                    yield If(condition=asked, then=(Assign(symbol=place, value=places[0]), once), loc=once.loc)
                     return
             case _:
                 pass

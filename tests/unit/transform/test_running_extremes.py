@@ -112,12 +112,58 @@ def nothing_to_do(x: Tensor, y: Tensor) -> None:
         y[i] = z
 
 
+def no_maximum_follows(x: Tensor, y: Tensor) -> None:
+    """What a loop without iterations leaves is no NaN, though the maximum is."""
+    for i in range(x.shape[0]):
+        m = x[i, 0]
+        z = 1.0
+        for j in range(1, x.shape[1]):
+            new = max(m, x[i, j])
+            z = z * math.exp2(m - new) + math.exp2(x[i, j] - new)
+            m = new
+        y[i] = z
+
+
+def some_have_a_place(x: Tensor, at: Tensor, y: Tensor) -> None:
+    """Elements are read only where a condition says so."""
+    for i in range(x.shape[0]):
+        m = -100.0
+        z = 0.0
+        right = 0.0
+        for j in range(x.shape[1]):
+            if x[i, j] > 10.0 * i - 20.0 and i < at.shape[0]:
+                new = max(m, x[i, j])
+                z = z * math.exp2(m - new) + math.exp2(x[i, j] - new)
+                m = new
+                if j == at[i]:
+                    right = x[i, j]
+        y[i] = z + right
+
+
+def fewer_have_a_place(x: Tensor, at: Tensor, y: Tensor) -> None:
+    """Elements are read only where a loop has iterations."""
+    for i in range(x.shape[0]):
+        m = -100.0
+        z = 0.0
+        right = 0.0
+        for j in range(max(0, 9 - 4 * i)):
+            new = max(m, x[i, j])
+            z = z * math.exp2(m - new) + math.exp2(x[i, j] - new)
+            m = new
+            if j == at[i]:
+                right = x[i, j]
+        y[i] = z + right
+
+
 X, W, Y = whole(4, 9), whole(9, 3, step=5), whole(4)
 CHANGED = [
     (attention, (whole(5, 6), whole(5, 6, step=4), whole(5, 3, step=5), whole(5, 3))),
     (cross_entropy, (X, memory([3, 0, 8, 20], INT64), Y)),
     (masked, (X, W, whole(4, 3))),
     (counted, (X, Y)),
+    (no_maximum_follows, (memory([[math.nan], [1.0], [-math.inf], [2.0]]), Y)),
+    (some_have_a_place, (X, memory([2, 3], INT64), Y)),
+    (fewer_have_a_place, (X, memory([2, 3, 0], INT64), Y)),
     (nothing_to_do, (memory([[], [], [], []]), Y)),
 ]
 
