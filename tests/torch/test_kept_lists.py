@@ -191,3 +191,28 @@ def test_a_list_of_one_item_repeated_is_stored_into():
     wanted = torch.tensor([True, True, True, False, False, True])
     for found in (op(SIGNAL, 0.5), op.python(SIGNAL, 0.5)):
         torch.testing.assert_close(found, wanted)
+
+
+def some_rows(x: torch.Tensor) -> torch.Tensor:
+    return torch.stack([x[i] * 2.0 for i in range(x.shape[0]) if x[i, 0] > 0.0])
+
+
+def pairs_of_rows(x: torch.Tensor) -> torch.Tensor:
+    return torch.stack([x[i] * x[j] for i in range(x.shape[0]) for j in range(i)])
+
+
+def rows_of_a_list(x: torch.Tensor) -> torch.Tensor:
+    out = []
+    for i in range(x.shape[0]):
+        out.append(x[i] * 2.0)
+    return torch.cat([row[None] for row in out])
+
+
+def rows_side_by_side(x: torch.Tensor) -> torch.Tensor:
+    return torch.stack([a * b for a, b in zip(x, x, strict=True)])
+
+
+@pytest.mark.parametrize("function", [some_rows, pairs_of_rows, rows_of_a_list, rows_side_by_side])
+def test_rows_of_comprehensions_are_counted(function):
+    x = torch.linspace(-1.0, 2.0, 12).reshape(4, 3)
+    torch.testing.assert_close(made(function)(x), function(x))

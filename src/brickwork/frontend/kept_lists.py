@@ -243,9 +243,10 @@ class _Keeper(ast.NodeTransformer):
         if name is None:
             return node
         self.found.setdefault(name, self._statement)
-        if rows and _is_full(self._node, [*self._before, *self._node.body], name):
+        body = [*self._before, *self._node.body]
+        if rows and _is_full(self._node, body, name):
             self.exact.add(name)
-        known = None if name in self.exact or not rows else _known_count(self._node, name)
+        known = None if name in self.exact or not rows else _known_count(self._node, body, name)
         count = ast.Constant(None) if name in self.exact else known or ast.Name(_count(name), ast.Load())
         arguments: list[ast.expr] = [ast.Name(_items(name), ast.Load()), count]
         if rows:
@@ -302,11 +303,11 @@ def _turns(whole: ast.FunctionDef, head: ast.expr, varying: frozenset[str]) -> a
 
 
 @legality
-def _known_count(whole: ast.FunctionDef, name: str) -> ast.expr | None:
+def _known_count(whole: ast.FunctionDef, body: list[ast.stmt], name: str) -> ast.expr | None:
     """Return how many items a list has, from what the host knows; None where branches or loops decide that."""
     stores = {item.id for item in ast.walk(whole) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)}
     terms: list[str] = []
-    for node in whole.body:
+    for node in body:
         match node:
             case ast.For(iter=head, orelse=[]) if (
                 (over := _turns(whole, head, frozenset(stores))) is not None
