@@ -66,7 +66,7 @@ def terms_of(value: Expression) -> Iterator[Term]:
         case Cast(operand=Apply(operator=operator, operands=operands) as product) if (
             operator.name == "mul"
             and value.dtype in {FLOAT32, FLOAT64}
-            and all(_is_exact(each) for each in (product, *operands))
+            and all(is_exact(each) for each in (product, *operands))
         ):
             for each in operands:
                 yield from terms_of(build.cast(each, value.dtype))
@@ -83,7 +83,7 @@ def _inverse(divisor: Expression) -> Term | None:
 
 
 @legality
-def _is_exact(value: Expression) -> bool:
+def is_exact(value: Expression) -> bool:
     """Whether float32, of 24 bits, has all integers that a value can be."""
     bounds = integer_range(value)
     return bounds is not None and max(-bounds[0], bounds[1]) <= 2**24

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from brickwork.analysis.contractions import accumulation
-from brickwork.analysis.products import terms_of
+from brickwork.analysis.products import is_exact, terms_of
 from brickwork.analysis.scalars import NONE, Symbols, live_before
 from brickwork.ir import build
 from brickwork.ir.effects import effects
@@ -62,6 +62,8 @@ def _begun(before: Block, loop: Statement) -> Assign | None:
 def _flattened(loop: For, live: Symbols) -> tuple[For, Symbol] | None:
     """Return a loop that adds scaled sums to a variable as one that adds all terms, and the variable.
 
+    Integers are small, so that floats have them, and none wraps around.
+
     Nothing else that it assigns is `live` after it: the partial sums are gone.
     """
     match loop.body:
@@ -79,9 +81,10 @@ def _flattened(loop: For, live: Symbols) -> tuple[For, Symbol] | None:
     passed = (live_before(loop.body, NONE) | live) & own
     if value is None or last.symbol in own or passed or effects(loop).changes:
         return None
+    # A sum without terms is 0, and NaN with a scale that is not finite.
+    if masks or not (part.dtype.is_float or is_exact(term)):
+        return None
     block: Block = (replace(last, value=build.add(build.read(last.symbol), value)),)
-    for mask in reversed(masks):
-        block = (If(condition=mask, then=block, loc=loop.loc),)
     for each in reversed(loops):
         block = (replace(each, body=block),)
     return replace(loop, body=(*ahead, *block)), last.symbol
