@@ -216,3 +216,12 @@ def rows_side_by_side(x: torch.Tensor) -> torch.Tensor:
 def test_rows_of_comprehensions_are_counted(function):
     x = torch.linspace(-1.0, 2.0, 12).reshape(4, 3)
     torch.testing.assert_close(made(function)(x), function(x))
+
+
+def rows_of_rows(x: torch.Tensor) -> torch.Tensor:
+    return torch.stack([torch.stack([x[i, j] * x[j, i] for j in range(3)]) for i in range(3)])
+
+
+def test_comprehensions_in_others_read_their_variables():
+    x = torch.linspace(-1.0, 2.0, 12).reshape(4, 3)
+    torch.testing.assert_close(made(rows_of_rows)(x), rows_of_rows(x))

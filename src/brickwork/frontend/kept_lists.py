@@ -255,6 +255,14 @@ class _Keeper(ast.NodeTransformer):
         words = [word for word in node.keywords if not _is_own_device(word)]
         return ast.copy_location(ast.Call(ast.Name(_TAKEN, ast.Load()), arguments, words), node)
 
+    def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
+        """Leave what may read variables of a comprehension around it."""
+        return node
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.expr:
+        """Leave what may read variables of a generator around it."""
+        return node
+
     def _named(self, node: ast.expr) -> str | None:
         """Return the name of the list; a comprehension gets one, and becomes a loop."""
         if isinstance(node, ast.Name):
