@@ -252,6 +252,13 @@ def range_of(state: State, arguments: Sequence[Operand], loc: Location, most: in
 def range_trips(axis: Range, loc: Location) -> Expression:
     """Return how often a range runs; 0 or less where it does not."""
     one = integer(1, loc)
+    match axis:
+        case Range(start=Constant(value=start), stop=Constant(value=stop), step=Constant(value=step)) if step:
+            # They may be further apart than the largest number of 64 bits.
+            turns = (int(stop) - int(start) - (1 if step > 0 else -1)) // int(step) + 1
+            return integer(min(max(turns, 0), 2**63 - 1), loc)
+        case _:
+            pass
 
     def count(low: Expression, high: Expression, step: Expression) -> Expression:
         distance = sub(high, low, loc)

@@ -290,6 +290,24 @@ def test_steps_at_the_limits_of_64_bits(bounds):
     assert [*map(bool, out)] == [i in range(*bounds[:2], LEAST) for i in range(5)]
 
 
+def between_literals() -> tuple[Tensor, Tensor]:
+    upward = 0
+    downward = 0
+    for _ in range(1, -9223372036854775808, 2):
+        upward += 1
+    for _ in range(-9223372036854775808, 9223372036854775807, 4611686018427387904):
+        upward += 1
+    for _ in range(-2, 9223372036854775807, -3):
+        downward += 1
+    for _ in range(9223372036854775807, -9223372036854775808, -4611686018427387904):
+        downward += 1
+    return upward, downward
+
+
+def test_ranges_between_literals_at_the_limits_of_64_bits():
+    assert run(between_literals) == (4, 4)
+
+
 def test_a_step_of_zero_is_an_error():
     with pytest.raises(ValueError, match="must not be zero"):
         run(steps, memory([1.0]), 0, 1, 0)
