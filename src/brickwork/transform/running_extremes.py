@@ -385,7 +385,7 @@ class _Running:
         own = frozenset(each.name for each in self.updates)
         for each in self.updates:
             inside = {loop.index for loop in each.loops}
-            rest = [self.most.without_value(item) for item in (*each.rest, *each.power[1], *each.places)]
+            rest = [self.most.without_value(item) for item in each.rest]
             if read_symbols(rest) & (moving - inside) or effects((*each.terms, *each.places)).loads & changed:
                 return False
         if effects(self.others).changes & own or effects(self.others).loads & own:
