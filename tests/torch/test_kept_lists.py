@@ -225,3 +225,29 @@ def rows_of_rows(x: torch.Tensor) -> torch.Tensor:
 def test_comprehensions_in_others_read_their_variables():
     x = torch.linspace(-1.0, 2.0, 12).reshape(4, 3)
     torch.testing.assert_close(made(rows_of_rows)(x), rows_of_rows(x))
+
+
+def named_rows(x: torch.Tensor) -> torch.Tensor:
+    out = []
+    for i in range(x.shape[0]):
+        out.append(x[i] * 2.0)
+    rows = torch.stack(out)
+    return rows.sum(0)
+
+
+def named_rows_in_loops(x: torch.Tensor) -> torch.Tensor:
+    out = []
+    for i in range(x.shape[0]):
+        if x[i, 0] > 0.0:
+            out.append(x[i] * 2.0)
+    rows = torch.cat(out)
+    y = torch.zeros_like(rows)
+    for i in range(rows.shape[0]):
+        y[i] = rows[i] + 1.0
+    return y
+
+
+@pytest.mark.parametrize("function", [named_rows, named_rows_in_loops])
+def test_joined_rows_get_names(function):
+    x = torch.linspace(-1.0, 2.0, 12).reshape(4, 3)
+    torch.testing.assert_close(made(function)(x), function(x))

@@ -32,7 +32,7 @@ from brickwork.frontend.source import SourceFunction
 from brickwork.frontend.stores import root
 from brickwork.frontend.syntax import all_nodes
 from brickwork.frontend.value_methods import NO_VALUES, Values, meant
-from brickwork.language.kept import taken
+from brickwork.language.kept import joined, stacked, taken
 from brickwork.language.math import METHODS, is_pointwise
 
 NUMBER_METHODS = frozenset(
@@ -46,6 +46,8 @@ SEQUENCES = frozenset(
 )
 """Methods and functions that give several tensors."""
 
+_OF_KEPT: frozenset[object] = frozenset({joined, stacked, taken})
+"""What makes tensors of those that loops leave in place of lists."""
 _OF_LISTS = CHANGING - {"sort"} | {"copy", "index"}
 """Methods of lists that tensors lack."""
 
@@ -260,7 +262,7 @@ class PythonSplitter(Splitter):
             makes = name.removeprefix("brickwork.") in MADE_ROWS and not (self._inside or id(node) in self._looped)
             return makes or (name.startswith("torch.") and self.is_of_tensors(node, name))
         called = helper(found)
-        if called is None or found is taken:
+        if called is None or found in _OF_KEPT:
             return callable(found)
         grows = any(map(self._may_grow, node.args))
         if called in OF_ROWS and not inside:
