@@ -297,15 +297,17 @@ def shared_in(rig):
     return next(names for names in launched if names)
 
 
-@pytest.mark.parametrize(("points", "neighbours"), [(1, 1), (7, 4), (40, 9)])
-def test_threads_share_all_loops_around_a_short_one_that_adds_up(points, neighbours):
+@pytest.mark.parametrize(
+    ("points", "neighbours", "shared"), [(1, 1, ["i", "j", "c"]), (7, 4, ["i", "j", "c"]), (40, 9, ["j", "c"])]
+)
+def test_threads_share_loops_around_short_ones_that_add_up(points, neighbours, shared):
     x, e = counting(points, 3), torch.arange(points * neighbours).reshape(points, neighbours) * 5 % points
     rig = rig_of(of_neighbours, x, e)
     assert rig.call(x, e)[0] == ((x[e] - x[:, None]) ** 2).sum()
-    assert shared_in(rig) == ["i", "j", "c"]
+    assert shared_in(rig) == shared
 
 
-@pytest.mark.parametrize(("features", "shared"), [(1, ["i", "j", "d"]), (15, ["i", "j", "d"]), (16, ["d"])])
+@pytest.mark.parametrize(("features", "shared"), [(1, ["j", "d"]), (15, ["j", "d"]), (16, ["d"])])
 def test_sizes_say_whether_threads_share_the_loops_around_one(features, shared):
     x, w = counting(9, 5, features), counting(5)
     rig = rig_of(of_features, x, w)

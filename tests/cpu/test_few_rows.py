@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from brickwork.ir.nodes import For, If, Role
-from brickwork.ir.walk import walk
+from brickwork.ir.nodes import Constant, For, If, Role
+from brickwork.ir.walk import operands_of, walk
 from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.schedule.short_rows import FEW_ROWS
 from cpu.test_entry_cuda_emulated import rig_of
@@ -53,8 +53,56 @@ def has_few_rows(function, *arguments) -> bool:
     return any(isinstance(node, If) and node.version == FEW_ROWS for node in walk(program))
 
 
-def test_columns_stay_with_the_threads_that_read_neighbours():
-    assert has_few_rows(soft_least, torch.randn(5, 3), torch.randn(300, 3))
+def triangle(x: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
+    """Sums over two loops, of which the outer one ends where the row says."""
+    out = torch.empty(s.shape[0])
+    for a in range(s.shape[0]):
+        t = 0.0
+        for b in range(a + 1):
+            for i in range(x.shape[0]):
+                t += s[a, b] * x[i, b]
+        out[a] = t
+    return out
+
+
+@pytest.mark.parametrize("rows", [1, 7])
+@pytest.mark.parametrize("length", [LEAST - 1, LEAST])
+def test_blocks_share_out_sums_that_no_pieces_are_made_of(rows, length):
+    x, s = (torch.randint(-4, 5, shape).float() for shape in ((length, rows), (rows, rows)))
+    rig = rig_of(triangle, x, s)
+    assert torch.equal(rig.call(x, s)[0], (s.tril() * x.sum(0)).sum(1))
+    assert (Role.BLOCK in roles(rig)) == (length >= LEAST)
+
+
+def most_rows(function, *arguments) -> int:
+    """How many rows are no longer few."""
+    program, _ = schedule_program(program_for_gpu(function, *arguments), emulated_target())
+    asked = (node.condition for node in walk(program) if isinstance(node, If) and node.version == FEW_ROWS)
+    limits = (part.operands[1] for part in operands_of(next(asked), "logical_and") if part.operator.name == "lt")
+    return max(int(limit.value) for limit in limits if isinstance(limit, Constant))
+
+
+def columns(x: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
+    """The same of columns, which neighbouring threads read neighbours of."""
+    out = torch.empty(x.shape[1])
+    for a in range(x.shape[1]):
+        t = 0.0
+        for b in range(a + 1):
+            for i in range(x.shape[0]):
+                t += x[i, a] * s[b]
+        out[a] = t
+    return out
+
+
+def test_fewer_columns_are_few_where_threads_read_neighbours():
+    x, s = torch.randint(-4, 5, (LEAST, 5)).float(), torch.randint(-4, 5, (5,)).float()
+    few = emulated_target().threads // 2
+    assert most_rows(triangle, x, torch.ones(5, 5)) == few
+    assert 1 < most_rows(columns, x, s) <= few // 4
+    assert torch.equal(rig_of(columns, x, s).call(x, s)[0], x.sum(0) * s.cumsum(0))
+
+
+def test_columns_whose_sums_have_pieces_stay_with_threads():
     x, y = torch.randn(LEAST + 1, 5), torch.randn(5, 1)
     assert not has_few_rows(along_columns, x, y)
     assert torch.allclose(rig_of(along_columns, x, y).call(x, y)[0], torch.logsumexp(x, 0), rtol=1e-5)

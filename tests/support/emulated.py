@@ -45,8 +45,8 @@ _PARAMETER = re.compile(r"(ptr|i64|double)(?: range\([^)]*\)| \w+| align \d+)*? 
 
 
 def emulated_target(capability: tuple[int, int] = (9, 0)) -> Target:
-    """Return a GPU without the instructions that a processor has no answer to: products of matrices, bfloat16."""
-    return replace(cuda_target(capability), matrix="", rounds_bfloat=False)
+    """Return a GPU without what a processor has no answer to: products of matrices, bfloat16, clusters of blocks."""
+    return replace(cuda_target(capability), matrix="", rounds_bfloat=False, cluster=1)
 
 
 _MACHINE = """

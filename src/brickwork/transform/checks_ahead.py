@@ -262,5 +262,6 @@ class _Checks:
         for loop in reversed(own):
             block = (replace(loop, body=block),)
         self.nests |= dict.fromkeys(block)
-        holds = build.apply("logical_or", build.logical_not(conjunction(asked)), check.condition)
+        # Where none of the others has an iteration, nothing is read at the place, and the sum is stored.
+        holds = build.apply("logical_or", build.logical_not(conjunction((*others, *asked))), check.condition)
         self.conditions.append((holds, frozenset(loop.index for loop in own)))

@@ -563,8 +563,9 @@ class GridPlanner(SharingPlanner):
         # Iterations with loops inside are worth more threads than blocks are worth joining.
         piece = 1 if shared is not loop else WARP if effects(loop.body).loops else LIGHT_PIECE
         yield Rfactor(loop.index, Level.BLOCK, piece)
-        levels = self.nest_to(shared, replace(loop, body=(loop,))) if self.is_short(shared) else [shared]
-        yield from (self.at_level(around, Level.THREAD) for around in levels[:-1])
+        nest = self.nest_to(shared, replace(loop, body=(loop,)))
+        long = next((place for place in range(len(nest) - 1, 0, -1) if not self.is_short(nest[place])), 0)
+        yield from (self.at_level(around, Level.THREAD) for around in nest[long:-1])
         yield from self.shared(shared, self.width(shared))
 
 

@@ -294,7 +294,10 @@ def slope_of(value: Polynomial, index: IndexAtom, model: Model) -> Fraction | No
 
     What is kept within limits moves as it does between them, a quotient by parts of a step.
     """
-    total = Fraction(value.factor((index,)))
+    step = cofactor(value, index)
+    if step is None or not step.is_constant:
+        return None
+    total = Fraction(step.constant)
     for other in (atom for atom in value.atoms() if atom != index and _varies(atom, index, model)):
         match model.origins.get(other):
             case Floor(dividend=dividend, remainder=True):

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
+from math import ceil
 
 from brickwork.analysis.polyhedral_model import Access
 from brickwork.analysis.verdicts import Analysis
@@ -26,13 +27,13 @@ from brickwork.ir import build
 from brickwork.ir.nodes import Block, Expression, For, Size, Symbol, While
 from brickwork.ir.walk import read_symbols, statements
 from brickwork.records import dataclass
-from brickwork.target.target import LEAST_TEAM, Target
+from brickwork.target.target import LEAST_TEAM, WARP, Target
 from brickwork.transform.carried_rows import carried_rows
 from brickwork.transform.guard import conjunction
 from brickwork.transform.register_lists import MOST
 from brickwork.transform.schedule.grid import SHORT, GridPlanner
 from brickwork.transform.schedule.lengths import lengths_in
-from brickwork.transform.schedule.planner import NEIGHBOUR, access_cost, varies_with
+from brickwork.transform.schedule.planner import NEIGHBOUR, access_cost, has_fixed_bounds, varies_with
 from brickwork.transform.schedule.register_tile import outermost
 from brickwork.transform.schedule.schedule import Level, Rfactor, Schedule, Verb, planned
 
@@ -63,10 +64,15 @@ class ShortPlanner(GridPlanner):
         """
         found = GridPlanner.for_blocks(self, band)
         inner = (*self.inner_lanes(band[-1].body),) if self.few and not found else ()
-        if not inner or any(self.split(band[-1])) or not self.fills_blocks(band[-1], inner):
+        pieces = any(has_fixed_bounds(self.loop_of(verb), band) for verb in self.split(band[-1]))
+        if not inner or pieces or not self.fills_blocks(band[-1], inner):
             return found
+        return inner if self.slowed(band, inner) <= WARP else found
+
+    def slowed(self, band: Sequence[For], inner: Sequence[For]) -> int:
+        """Return how many times as long accesses take where loops inside of a band are shared out."""
         alone = min(self.cost(band[0], (node,)) for node in band)
-        return inner if self.cost(band[0], inner) <= alone * (1 + NEIGHBOUR) else found
+        return max(ceil(self.cost(band[0], tuple(inner)) / alone - NEIGHBOUR), 1) if alone else 1
 
     def fills_blocks(self, last: For, chosen: Sequence[For]) -> bool:
         """Whether loops inside of a band can be shared out among the threads of a block, and are long enough."""
@@ -133,12 +139,13 @@ def _few(nest: For, few: Schedule, planner: ShortPlanner) -> tuple[Expression, .
     """Return what must hold so that blocks share out the iterations of a nest: these are few, and each one is long."""
     band = [node for node in (nest, *statements(nest.body)) if isinstance(node, For) and few.blocks(node.index)]
     counts = [build.iterations(node.start, node.stop) for node in band]
-    found = (planner.lengths.most(loop[-1]) for loop in _shared(nest.body, few))
-    rows = [row for row in dict.fromkeys(found) if row is not None]
+    shared = [loop[-1] for loop in _shared(nest.body, few)]
+    rows = [row for row in dict.fromkeys(map(planner.lengths.most, shared)) if row is not None]
     if not rows or read_symbols(counts) & planner.lengths.changing:
         return None
     longest = reduce(lambda one, other: build.apply("maximum", one, other), rows)
-    few_threads = build.apply("lt", build.product(counts), build.integer(planner.target.threads // 2))
+    threads = planner.target.threads // 2 // planner.slowed(band, shared)
+    few_threads = build.apply("lt", build.product(counts), build.integer(threads))
     return few_threads, build.apply("ge", longest, build.integer(planner.target.block_threads // 4))
 
 
