@@ -64,7 +64,8 @@ class ShortPlanner(GridPlanner):
         """
         found = GridPlanner.for_blocks(self, band)
         inner = (*self.inner_lanes(band[-1].body),) if self.few and not found else ()
-        pieces = any(has_fixed_bounds(self.loop_of(verb), band) for verb in self.split(band[-1]))
+        sums = [self.loop_of(verb) for verb in self.split(band[-1])] if inner else []
+        pieces = any(has_fixed_bounds(loop, band) for loop in sums) or (bool(sums) and self.meets_again(band, inner))
         if not inner or pieces or not self.fills_blocks(band[-1], inner):
             return found
         return inner if self.slowed(band, inner) <= WARP else found
