@@ -34,7 +34,10 @@ TILE_BLOCKS = MOST_THREADS // UNROLLED_THREADS
 LONE_THREADS = BLOCK_THREADS
 """The same of one that shares one loop out after the other, where there are few blocks: all that a block may have."""
 CLUSTER_STEPS = 6 * LONE_THREADS
-"""Steps of a shared loop from which on a cluster has blocks for all: fewer take one block less time than they meet."""
+"""Steps of a shared loop from which on a cluster has blocks for all: fewer take one block less time than they meet.
+
+On an H200 200 turns of 4,096 steps took .20 ms in one block and .30 in eight, those of 8,192 .40 and .31.
+"""
 MOST_BLOCKS = 2**31 - 1
 """Most blocks along x."""
 MOST_ROWS = 2**16 - 1

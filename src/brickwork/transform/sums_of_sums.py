@@ -62,9 +62,8 @@ def _begun(before: Block, loop: Statement) -> Assign | None:
 def _flattened(loop: For, live: Symbols) -> tuple[For, Symbol] | None:
     """Return a loop that adds scaled sums to a variable as one that adds all terms, and the variable.
 
-    Integers are small, so that floats have them, and none wraps around.
-
-    Nothing else that it assigns is `live` after it: the partial sums are gone.
+    Nothing else that it assigns is `live` after it: the partial sums are gone. Terms that are integers are such as
+    floats have exactly, and do not wrap around.
     """
     match loop.body:
         case (*ahead, Assign(symbol=part, value=Constant(value=0)), For() as inner, Assign() as last) if (

@@ -313,7 +313,7 @@ class _Processor(Planner):
         widest = max((value_bytes(node) for node in walk(loop.body) if isinstance(node, Load | Store)), default=4)
         lanes = max(self.target.vector_bytes // widest, 1)
         if any(isinstance(node, For) and self.analysis.loops[node.index].reductions for node in statements(loop.body)):
-            lanes = self.held(loop, lanes, lanes * accumulators)
+            lanes = self.in_registers(loop, lanes, lanes * accumulators)
         elif any(is_long_computation(node) for node in walk(loop.body)):
             lanes *= JAMMED_ACCUMULATORS
         count = trip_count(loop)
@@ -321,11 +321,11 @@ class _Processor(Planner):
             lanes //= 2
         return max(min(lanes, LANES_LIMIT), 1)
 
-    def held(self, loop: For, least: int, most: int) -> int:
+    def in_registers(self, loop: For, least: int, most: int) -> int:
         """Return as many lanes of a loop as have the variables that it assigns in registers, within limits."""
         room = self.target.vector_registers * self.target.vector_bytes
-        held = {node.symbol for node in statements(loop.body) if isinstance(node, Assign)}
-        lane = sum(symbol.dtype.size for symbol in held)
+        variables = {node.symbol for node in statements(loop.body) if isinstance(node, Assign)}
+        lane = sum(symbol.dtype.size for symbol in variables)
         while most > least and most * lane > room:
             most //= 2
         return most

@@ -538,7 +538,7 @@ class GridPlanner(SharingPlanner):
         return self.analysis.inside(loop.index)
 
     def is_short(self, loop: For) -> bool:
-        """Whether a loop is known to have fewer iterations than a block has threads for."""
+        """Whether literals say that a loop has few iterations."""
         return are_short([loop])
 
     # ------------------------------------------------------------ accumulating loops

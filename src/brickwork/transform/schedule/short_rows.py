@@ -68,9 +68,9 @@ class ShortPlanner(GridPlanner):
         pieces = any(has_fixed_bounds(loop, band) for loop in sums) or (bool(sums) and self.meets_again(band, inner))
         if not inner or pieces or not self.fills_blocks(band[-1], inner):
             return found
-        return inner if self.slowed(band, inner) <= WARP else found
+        return inner if self.slowdown(band, inner) <= WARP else found
 
-    def slowed(self, band: Sequence[For], inner: Sequence[For]) -> int:
+    def slowdown(self, band: Sequence[For], inner: Sequence[For]) -> int:
         """Return how many times as long accesses take where loops inside of a band are shared out."""
         alone = min(self.cost(band[0], (node,)) for node in band)
         return max(ceil(self.cost(band[0], tuple(inner)) / alone - NEIGHBOUR), 1) if alone else 1
@@ -81,7 +81,7 @@ class ShortPlanner(GridPlanner):
         return long and GridPlanner.fills_blocks(self, last, chosen)
 
     def is_short(self, loop: For) -> bool:
-        """Whether a loop is known to have few iterations."""
+        """Whether literals or sizes say that a loop has few iterations."""
         return loop.index in self.short or GridPlanner.is_short(self, loop)
 
     def worth_lanes(self, loop: For) -> bool:
@@ -145,7 +145,7 @@ def _few(nest: For, few: Schedule, planner: ShortPlanner) -> tuple[Expression, .
     if not rows or read_symbols(counts) & planner.lengths.changing:
         return None
     longest = reduce(lambda one, other: build.apply("maximum", one, other), rows)
-    threads = planner.target.threads // 2 // planner.slowed(band, shared)
+    threads = planner.target.threads // 2 // planner.slowdown(band, shared)
     few_threads = build.apply("lt", build.product(counts), build.integer(threads))
     return few_threads, build.apply("ge", longest, build.integer(planner.target.block_threads // 4))
 
